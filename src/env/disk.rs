@@ -1,0 +1,142 @@
+//! Files: synchronous and positional.
+//!
+//! Invariants: what was written is durable only after `File::sync`; a new, renamed or removed name only after
+//! `Disk::sync_dir` of its folder.
+
+use std::io::{self, IoSlice};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A file system.
+pub trait Disk: Send + Sync {
+    /// Opens a file.
+    fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>>;
+
+    /// Makes a folder and those above it; well if it exists.
+    fn create_dir_all(&self, path: &Path) -> io::Result<()>;
+
+    /// What is in a folder, sorted by name.
+    fn list(&self, folder: &Path) -> io::Result<Vec<Entry>>;
+
+    /// Whether the path exists.
+    fn exists(&self, path: &Path) -> io::Result<bool>;
+
+    /// Removes a file.
+    fn remove_file(&self, path: &Path) -> io::Result<()>;
+
+    /// Removes a folder and all in it.
+    fn remove_dir_all(&self, path: &Path) -> io::Result<()>;
+
+    /// Renames a file or folder, replacing a file of that name.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Makes the names in a folder durable.
+    fn sync_dir(&self, folder: &Path) -> io::Result<()>;
+
+    /// Bytes that may still be written to the file system of `path`.
+    fn free_bytes(&self, path: &Path) -> io::Result<u64>;
+
+    /// Takes the lock file at `path` until the guard is dropped; `WouldBlock` where another process has it.
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>>;
+
+    /// A whole file of at most `bytes_max`.
+    ///
+    /// # Errors
+    /// `InvalidData` where it is larger.
+    fn read(&self, path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
+        let file = self.open(path, Open::Read)?;
+        let length = file.len()?;
+        if length > bytes_max as u64 {
+            let why = format!("{} has {length} bytes; at most {bytes_max} are read", path.display());
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        }
+        let mut bytes = vec![0; length as usize];
+        let mut filled = 0;
+        while filled < bytes.len() {
+            match file.read_at(&mut bytes[filled..], filled as u64)? {
+                0 => break,
+                n => filled += n,
+            }
+        }
+        bytes.truncate(filled);
+        Ok(bytes)
+    }
+}
+
+/// How to open a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Open {
+    /// For reading; it must exist.
+    Read,
+    /// For reading and writing; it must exist.
+    Write,
+    /// For reading and writing; made if it does not exist.
+    Create,
+    /// For reading and writing, empty.
+    Truncate,
+}
+
+/// An open file. Reads and writes are positional and may come from several threads.
+pub trait File: Send + Sync {
+    /// Reads what is there at `position`, up to the buffer's length. 0 is the end.
+    fn read_at(&self, buffer: &mut [u8], position: u64) -> io::Result<usize>;
+
+    /// As `read_at`, but `WouldBlock` where the disk would have to be waited for.
+    fn try_read_at(&self, buffer: &mut [u8], position: u64) -> io::Result<usize>;
+
+    /// Writes all of it at `position`. After an error any part may have been written.
+    fn write_at(&self, pieces: &[IoSlice<'_>], position: u64) -> io::Result<()>;
+
+    /// Its length in bytes.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Whether it is empty.
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Cuts it, or fills it up with zeros.
+    fn set_len(&self, length: u64) -> io::Result<()>;
+
+    /// Makes what was written durable (fdatasync). A failure must not be tried again.
+    fn sync(&self) -> io::Result<()>;
+
+    /// The descriptor, where there is one: for sendfile.
+    fn raw_fd(&self) -> Option<i32> {
+        None
+    }
+}
+
+/// A run of bytes in a file.
+#[derive(Clone)]
+pub struct FileRange {
+    /// The file, kept open by this.
+    pub file: Arc<dyn File>,
+    /// Where the run starts.
+    pub position: u64,
+    /// How long it is.
+    pub length: usize,
+}
+
+/// A name in a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The name alone.
+    pub name: String,
+    /// Whether it is a folder.
+    pub is_dir: bool,
+    /// A file's length in bytes; 0 for a folder.
+    pub length: u64,
+}
+
+/// Replaces the file at `path` as a whole: `.tmp`, sync, rename, sync of the folder.
+pub fn write_atomic(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".tmp");
+    let temporary = Path::new(&temporary);
+    let file = disk.open(temporary, Open::Truncate)?;
+    file.write_at(&[IoSlice::new(bytes)], 0)?;
+    file.sync()?;
+    disk.rename(temporary, path)?;
+    disk.sync_dir(path.parent().unwrap_or(Path::new(".")))
+}

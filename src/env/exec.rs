@@ -1,0 +1,21 @@
+//! Tasks, blocking work and flushes.
+
+use std::io;
+use std::sync::Arc;
+
+use crate::{BoxFuture, File};
+
+/// Runs a node's work. Everything started here is tracked, and ends with the node.
+pub trait Exec: Send + Sync {
+    /// Starts a task. `name` is for logs and traces.
+    fn spawn(&self, name: &'static str, task: BoxFuture<'static, ()>);
+
+    /// Runs `job` where it may block; the answer comes when it has run. In the simulator it takes virtual time.
+    fn blocking(&self, job: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()>;
+
+    /// Makes all that was written to `files` before this call durable (fdatasync of each, in order).
+    ///
+    /// # Errors
+    /// The first failure. It must not be tried again: the data may be gone.
+    fn flush(&self, files: Vec<Arc<dyn File>>) -> BoxFuture<'static, io::Result<()>>;
+}

@@ -1,0 +1,2 @@
+//! Ottla's command line.
+fn main() {}

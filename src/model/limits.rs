@@ -1,0 +1,28 @@
+//! The bounds of everything that a peer, a client or a file could make grow.
+
+/// Limits that are not Kafka's configuration. Sizes in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits;
+
+impl Limits {
+    /// Requests of one connection that were appended and wait for their answer (design: ordered point).
+    pub const REQUESTS_LATER_MAX: usize = 16;
+    /// Answer bytes queued for one connection before it is no longer read from.
+    pub const CONNECTION_QUEUE_BYTES: usize = 16 << 20;
+    /// The receive buffer of an active connection.
+    pub const RECEIVE_BUFFER_BYTES: usize = 256 << 10;
+    /// Tail cache of all partitions together.
+    pub const TAIL_CACHE_BYTES: usize = 16 << 20;
+    /// What a record batch may decompress to, whatever its header says.
+    pub const DECOMPRESSED_BYTES_MAX: usize = 128 << 20;
+    /// A file read back whole: checkpoints, snapshots, properties.
+    pub const SMALL_FILE_BYTES_MAX: usize = 64 << 20;
+    /// Files flushed at once in one log folder.
+    pub const FLUSHES_AT_ONCE: usize = 8;
+    /// Bytes of a file that are kept free in a log folder so that deletes, commits and metadata go on when it is full.
+    pub const DISK_RESERVE_BYTES: u64 = 8 << 20;
+    /// Log files open at once; the others are opened when read.
+    pub const OPEN_FILES_MAX: usize = 8_000;
+    /// Bytes of protocol metadata and assignment that a group's member may send (Kafka has only the frame's limit).
+    pub const GROUP_METADATA_BYTES_MAX: usize = 1 << 20;
+}

@@ -1,0 +1,67 @@
+//! Topics and their partitions.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::Uuid;
+use crate::id::text;
+
+text!(
+    /// The name of a topic: 1 to 249 of `a-zA-Z0-9._-`, but neither `.` nor `..`, where it names one that exists.
+    TopicName
+);
+
+/// A topic's id (KIP-516). Zero is unknown.
+pub type TopicId = Uuid;
+
+/// The number of a partition in its topic, from 0.
+pub type PartitionIndex = i32;
+
+/// A partition by its topic's name.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TopicPartition {
+    /// The topic.
+    pub topic: TopicName,
+    /// The partition's number, from 0.
+    pub partition: PartitionIndex,
+}
+
+/// A partition by its topic's id.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TopicIdPartition {
+    /// The topic.
+    pub topic_id: TopicId,
+    /// The partition's number, from 0.
+    pub partition: PartitionIndex,
+}
+
+impl TopicPartition {
+    /// Puts the two together.
+    pub fn new(topic: impl Into<TopicName>, partition: PartitionIndex) -> Self {
+        Self { topic: topic.into(), partition }
+    }
+}
+
+impl fmt::Display for TopicPartition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.topic, self.partition)
+    }
+}
+
+impl fmt::Debug for TopicPartition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for TopicIdPartition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.topic_id, self.partition)
+    }
+}
+
+impl fmt::Debug for TopicIdPartition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
