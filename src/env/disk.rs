@@ -4,6 +4,7 @@
 //! `Disk::sync_dir` of its folder.
 
 use std::io::{self, IoSlice};
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -102,7 +103,7 @@ pub trait File: Send + Sync {
     fn sync(&self) -> io::Result<()>;
 
     /// The descriptor, where there is one: for sendfile.
-    fn raw_fd(&self) -> Option<i32> {
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 }

@@ -1,7 +1,7 @@
 //! Tasks, blocking work and flushes.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::{BoxFuture, File};
 
@@ -18,4 +18,17 @@ pub trait Exec: Send + Sync {
     /// # Errors
     /// The first failure. It must not be tried again: the data may be gone.
     fn flush(&self, files: Vec<Arc<dyn File>>) -> BoxFuture<'static, io::Result<()>>;
+}
+
+/// What `job` gives, run where it may block.
+pub async fn blocking<T: Send + 'static>(exec: &dyn Exec, job: impl FnOnce() -> T + Send + 'static) -> T {
+    let result = Arc::new(Mutex::new(None));
+    let put = Arc::clone(&result);
+    exec.blocking(Box::new(move || *put.lock().unwrap_or_else(PoisonError::into_inner) = Some(job()))).await;
+    let value = result.lock().unwrap_or_else(PoisonError::into_inner).take();
+    match value {
+        Some(value) => value,
+        // The job was dropped unrun: the node is ending, and this task with it.
+        None => std::future::pending().await,
+    }
 }
