@@ -124,6 +124,21 @@ impl ProducerEpoch {
     pub const NONE: Self = Self(-1);
 }
 
+impl Sequence {
+    /// The batch has no sequence.
+    pub const NONE: Self = Self(-1);
+
+    /// The number `count` records further in the stream; none stays none.
+    #[must_use]
+    pub fn plus(self, count: i32) -> Self {
+        if self == Self::NONE {
+            return self;
+        }
+        let sum = i64::from(self.0) + i64::from(count);
+        Self(sum.rem_euclid(1 << 31) as i32)
+    }
+}
+
 impl Offset {
     /// The offset `count` records further.
     #[must_use]

@@ -1,1 +1,3 @@
 //! Room `protocol`.
+
+pub mod batch;

@@ -1,0 +1,78 @@
+//! The fields that a broker sets in a batch that a producer sent, in place.
+//!
+//! Base offset and leader epoch are not under the CRC, so setting them costs nothing. Each function wants the bytes of
+//! exactly one batch that [`super::batches`] accepted, and panics on anything else.
+
+use model::{LeaderEpoch, Offset, Timestamp};
+
+use super::iterate::crc_of;
+use super::{Attributes, HEADER_BYTES, header};
+
+/// Sets the offset of the first record.
+pub fn set_base_offset(batch: &mut [u8], offset: Offset) {
+    header_of(batch)[..8].copy_from_slice(&offset.0.to_be_bytes());
+}
+
+/// Sets the epoch of the leader that appends it.
+pub fn set_leader_epoch(batch: &mut [u8], epoch: LeaderEpoch) {
+    header_of(batch)[header::LENGTH_END..16].copy_from_slice(&epoch.0.to_be_bytes());
+}
+
+/// Says that the broker appended all records at `now`, and computes the CRC anew.
+pub fn set_log_append_time(batch: &mut [u8], now: Timestamp) {
+    let header = header_of(batch);
+    let attributes = Attributes(i16::from_be_bytes([header[21], header[22]])).with_log_append_time();
+    header[header::CRC_END..23].copy_from_slice(&attributes.0.to_be_bytes());
+    header[35..43].copy_from_slice(&now.0.to_be_bytes());
+    set_crc(batch);
+}
+
+/// Sets the length field: all bytes behind it.
+pub(super) fn set_length(batch: &mut [u8], length: i32) {
+    header_of(batch)[8..header::LENGTH_END].copy_from_slice(&length.to_be_bytes());
+}
+
+/// Computes the CRC anew.
+pub(super) fn set_crc(batch: &mut [u8]) {
+    let crc = crc_of(batch);
+    header_of(batch)[17..header::CRC_END].copy_from_slice(&crc.to_be_bytes());
+}
+
+fn header_of(batch: &mut [u8]) -> &mut [u8; HEADER_BYTES] {
+    batch.first_chunk_mut().expect("a whole batch, as the walk over batches gave it")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::{Batch, BatchBuilder, TimestampType};
+
+    fn one_record() -> Vec<u8> {
+        let mut builder = BatchBuilder::new().timestamp(Timestamp(7));
+        builder.append(None, Some(b"value"), &[]);
+        builder.build().to_vec()
+    }
+
+    #[test]
+    fn offset_and_epoch_leave_the_crc_right() {
+        let mut batch = one_record();
+        set_base_offset(&mut batch, Offset(41));
+        set_leader_epoch(&mut batch, LeaderEpoch(3));
+        let batch = Batch::parse(&batch).unwrap();
+        batch.verify_crc().unwrap();
+        assert_eq!((batch.header.base_offset, batch.header.leader_epoch), (Offset(41), LeaderEpoch(3)));
+    }
+
+    #[test]
+    fn log_append_time_holds_for_every_record_and_the_crc_is_right() {
+        let mut batch = one_record();
+        set_log_append_time(&mut batch, Timestamp(99));
+        let batch = Batch::parse(&batch).unwrap();
+        batch.verify_crc().unwrap();
+        assert_eq!(batch.header.attributes.timestamp_type(), TimestampType::LogAppendTime);
+        assert_eq!(batch.header.max_timestamp, Timestamp(99));
+        let records = batch.records(1 << 10).unwrap();
+        let record = records.iter().next().unwrap().unwrap();
+        assert_eq!(record.timestamp, Timestamp(99));
+    }
+}
