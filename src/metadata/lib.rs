@@ -1,1 +1,12 @@
-//! Room `metadata`.
+//! What the whole cluster agrees on: topics, brokers, configs, features, as one immutable image.
+//!
+//! The metadata log is the truth; an [`Image`] is what its records up to some offset add up to, and a [`Delta`] is what
+//! the last records of it changed. Everything here is pure: the controller decides records, the log keeps them, the
+//! image applies them, and nobody changes an image otherwise.
+//!
+//! [`config`] is the one registry of configuration keys: parsing, DescribeConfigs, AlterConfigs and the reference of
+//! all keys come from its tables.
+//!
+//! Kafka: `MetadataImage`, `MetadataDelta`, `LogConfig`, `KafkaConfig`, `DynamicBrokerConfig`.
+
+pub mod config;
