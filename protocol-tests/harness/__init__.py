@@ -1,0 +1,1 @@
+"""What the suites share: installing clients, starting brokers, reporting cases."""
