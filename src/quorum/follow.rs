@@ -1,0 +1,267 @@
+//! Following a leader: Fetch after Fetch, appending, cutting where the leader's log says so; and looking for a leader.
+//!
+//! Invariants: a Fetch leaves only when everything appended is flushed, for its offset acknowledges; nothing below the
+//! high watermark is cut; only a good answer moves the high watermark.
+//!
+//! Kafka: `KafkaRaftClient.handleFetchResponse`, `FollowerState`, `UnattachedState`.
+
+use std::time::Duration;
+
+use model::{ErrorCode, Instant, NodeId, Offset};
+
+use crate::mutant::Mutant;
+use crate::role::Role;
+use crate::snapshot::Download;
+use crate::{
+    Action, Batch, BeginQuorumEpochRequest, EndQuorumEpochRequest, EpochEnd, EpochResponse, FetchRequest,
+    FetchResponse, Peer, Quorum, Request, Response, Token,
+};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Follower {
+    pub(crate) leader: NodeId,
+    /// Without a good answer until then, the leader is given up.
+    pub(crate) fetch_until: Instant,
+    /// The leader has answered well in this epoch.
+    heard: bool,
+    /// The leader said that it leads no more.
+    abandoned: bool,
+    pub(crate) download: Option<Download>,
+}
+
+impl Follower {
+    pub(crate) fn new(leader: NodeId, fetch_until: Instant) -> Self {
+        Self { leader, fetch_until, heard: false, abandoned: false, download: None }
+    }
+
+    /// Whether it has a leader that works, so that nobody else is needed (KIP-996).
+    pub(crate) fn is_attended(&self) -> bool {
+        self.heard && !self.abandoned
+    }
+}
+
+impl Quorum {
+    pub(crate) fn next_fetch_deadline(&mut self) -> Instant {
+        // Followers should not all campaign at the same moment.
+        let spread = self.jitter.up_to(self.config.fetch_timeout / 4);
+        self.now.plus(self.config.fetch_timeout + spread)
+    }
+
+    pub(crate) fn drive_follower(&mut self) {
+        let Role::Follower(role) = &self.role else { return };
+        if role.fetch_until <= self.now {
+            return self.give_up_leader();
+        }
+        let (leader, download) = (Peer::Node(role.leader), role.download);
+        if !self.peers.is_ready(leader, self.now) {
+            return;
+        }
+        match download {
+            Some(download) => self.fetch_snapshot(leader, download),
+            None => self.fetch(leader),
+        }
+    }
+
+    fn give_up_leader(&mut self) {
+        if self.is_voter() {
+            self.become_prospective();
+            self.drive_election();
+        } else {
+            self.become_unattached(self.hard.epoch);
+            self.drive_unattached();
+        }
+    }
+
+    fn fetch(&mut self, from: Peer) {
+        if self.log.flushed() < self.log.end() && !self.mutation.is(Mutant::FetchBeforeFlush) {
+            return;
+        }
+        let request = FetchRequest {
+            replica: self.me,
+            epoch: self.hard.epoch,
+            fetch_offset: self.log.end(),
+            last_fetched_epoch: self.log.last_epoch(),
+            high_watermark: self.high_watermark,
+            wait: self.config.fetch_wait,
+        };
+        self.send(from, Request::Fetch(request));
+    }
+
+    /// Nobody leads, as far as is known: ask one after the other with a Fetch, whose answer names the leader.
+    pub(crate) fn drive_unattached(&mut self) {
+        let Role::Unattached(role) = &self.role else { return };
+        if role.campaign_at <= self.now && self.is_voter() {
+            self.become_prospective();
+            return self.drive_election();
+        }
+        let next_peer = role.next_peer;
+        let peers = self.peers_to_ask();
+        if self.peers.is_waiting() || peers.is_empty() {
+            return;
+        }
+        let peer = peers[next_peer % peers.len()];
+        if self.peers.is_ready(peer, self.now) {
+            self.fetch(peer);
+        }
+    }
+
+    fn peers_to_ask(&self) -> Vec<Peer> {
+        let voters = self.other_voters().into_iter().map(Peer::Node);
+        voters.chain((0..self.bootstrap_servers).map(Peer::Bootstrap)).collect()
+    }
+
+    pub(crate) fn handle_fetch_response(&mut self, peer: Peer, response: FetchResponse) {
+        match &mut self.role {
+            Role::Unattached(role) => {
+                role.next_peer += 1;
+                self.back_off(peer);
+            }
+            Role::Follower(_) => self.follow_response(peer, response),
+            Role::Prospective(_) | Role::Candidate(_) | Role::Leader(_) | Role::Resigned(_) => (),
+        }
+    }
+
+    fn follow_response(&mut self, leader: Peer, response: FetchResponse) {
+        if self.mutation.is(Mutant::FencedAnswerMovesHighWatermark) {
+            self.follow_high_watermark(response.high_watermark);
+        }
+        if !response.error.is_none() {
+            return self.follow_refusal(leader, response.current.leader.is_none());
+        }
+        self.heard_from_leader();
+        if let Some(diverging) = response.diverging {
+            self.truncate_to(self.log.truncation_for(diverging));
+        } else if let Some(id) = response.snapshot {
+            self.begin_download(id);
+        } else if self.append_fetched(&response.batches) {
+            self.follow_high_watermark(response.high_watermark);
+        } else {
+            self.back_off(leader);
+        }
+    }
+
+    pub(crate) fn heard_from_leader(&mut self) {
+        let fetch_until = self.next_fetch_deadline();
+        if let Role::Follower(role) = &mut self.role {
+            (role.heard, role.fetch_until) = (true, fetch_until);
+        }
+    }
+
+    pub(crate) fn follow_refusal(&mut self, leader: Peer, leads_no_more: bool) {
+        if let Role::Follower(role) = &mut self.role {
+            role.abandoned |= leads_no_more;
+            role.download = None;
+        }
+        self.back_off(leader);
+    }
+
+    fn truncate_to(&mut self, to: Offset) {
+        assert!(to >= self.high_watermark, "a cut to {to} below the high watermark {}", self.high_watermark);
+        if to < self.log.end() {
+            self.log.truncate(to);
+            let before = self.voters.current_offset();
+            self.voters.truncate(to);
+            self.actions.push(Action::Truncate(to));
+            if before != self.voters.current_offset() {
+                self.actions.push(Action::VotersChanged(self.voters.current().clone()));
+            }
+        }
+    }
+
+    // True where the batches go on from this log's end, all of them.
+    fn append_fetched(&mut self, batches: &[Batch]) -> bool {
+        let mut last = EpochEnd { epoch: self.log.last_epoch(), end: self.log.end() };
+        for batch in batches {
+            let fits = batch.base_offset == last.end && batch.end > last.end;
+            if !fits || batch.epoch < last.epoch || batch.epoch > self.hard.epoch {
+                return false;
+            }
+            last = EpochEnd { epoch: batch.epoch, end: batch.end };
+        }
+        if batches.is_empty() {
+            return true;
+        }
+        self.actions.push(Action::AppendFetched { count: batches.len() });
+        for batch in batches {
+            self.log.append(batch.epoch, batch.end);
+            for (offset, voters) in &batch.voters {
+                self.append_voters(*offset, voters.clone());
+            }
+        }
+        true
+    }
+
+    fn follow_high_watermark(&mut self, high_watermark: Option<Offset>) {
+        if let Some(high_watermark) = high_watermark {
+            self.move_high_watermark(high_watermark.min(self.log.end()));
+        }
+    }
+
+    pub(crate) fn handle_begin_epoch(&mut self, token: Token, request: &BeginQuorumEpochRequest) {
+        let error = match self.check_leader(request.epoch, request.leader) {
+            Err(error) => error,
+            Ok(()) if !request.voter.is_same(&self.me) => ErrorCode::InvalidVoterKey,
+            Ok(()) => {
+                self.begin_epoch(request);
+                ErrorCode::None
+            }
+        };
+        let response = EpochResponse { error, current: self.current() };
+        self.respond(token, Response::BeginQuorumEpoch(response));
+    }
+
+    fn begin_epoch(&mut self, request: &BeginQuorumEpochRequest) {
+        let follows = matches!(&self.role, Role::Follower(role) if role.leader == request.leader);
+        if request.epoch > self.hard.epoch || !follows {
+            self.become_follower(request.epoch, request.leader);
+        }
+    }
+
+    // A request in a leader's name: of an epoch that is not over, and of the leader that this epoch has.
+    fn check_leader(&self, epoch: model::LeaderEpoch, leader: NodeId) -> Result<(), ErrorCode> {
+        if leader.0 < 0 || leader == self.me.id {
+            return Err(ErrorCode::InvalidRequest);
+        }
+        if epoch < self.hard.epoch {
+            return Err(ErrorCode::FencedLeaderEpoch);
+        }
+        if epoch == self.hard.epoch && self.hard.leader.is_some_and(|known| known != leader) {
+            return Err(ErrorCode::InvalidRequest);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn handle_end_epoch(&mut self, token: Token, request: &EndQuorumEpochRequest) {
+        let checked = self.check_leader(request.epoch, request.leader);
+        if checked.is_ok() {
+            self.end_epoch(request);
+        }
+        let error = checked.err().unwrap_or(ErrorCode::None);
+        let response = EpochResponse { error, current: self.current() };
+        self.respond(token, Response::EndQuorumEpoch(response));
+    }
+
+    fn end_epoch(&mut self, request: &EndQuorumEpochRequest) {
+        if request.epoch > self.hard.epoch {
+            self.become_follower(request.epoch, request.leader);
+        }
+        let campaign_at = self.now.plus(self.wait_of_successor(request));
+        match &mut self.role {
+            Role::Follower(role) => {
+                role.abandoned = true;
+                role.fetch_until = role.fetch_until.min(campaign_at);
+            }
+            Role::Unattached(role) => role.campaign_at = role.campaign_at.min(campaign_at),
+            Role::Prospective(_) | Role::Candidate(_) | Role::Leader(_) | Role::Resigned(_) => (),
+        }
+    }
+
+    // The first in the list campaigns at once, each later one only if those before it did not win.
+    fn wait_of_successor(&mut self, request: &EndQuorumEpochRequest) -> Duration {
+        let position = request.preferred.iter().position(|key| key.is_same(&self.me));
+        match position {
+            Some(0) => Duration::ZERO,
+            _ => self.jitter.once_to_twice(self.config.election_backoff_max / 2),
+        }
+    }
+}

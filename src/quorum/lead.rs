@@ -1,0 +1,460 @@
+//! Leading: the epoch's first records, Fetches served and parked, the high watermark, and knowing when to stop.
+//!
+//! Invariants: a record counts where it is flushed, on the leader too; only records of the leader's own epoch are
+//! committed by counting, and older ones with them; until then it takes no records and shows no high watermark. A Fetch
+//! that diverges says nothing of what its sender holds.
+//!
+//! Kafka: `LeaderState`, `KafkaRaftClient.handleFetchRequest`.
+
+use std::collections::BTreeMap;
+
+use model::{ErrorCode, Instant, LeaderEpoch, NodeId, Offset};
+
+use crate::change::Change;
+use crate::log_view::Position;
+use crate::mutant::Mutant;
+use crate::role::Role;
+use crate::{
+    Action, BeginQuorumEpochRequest, ControlBatch, ControlRecord, EndQuorumEpochRequest, FetchRequest,
+    FetchResponse, Peer, Quorum, ReplicaKey, Request, Response, Token,
+};
+
+/// Replicas that are remembered, voters aside: more observers than any cluster has brokers.
+const OBSERVERS_MAX: usize = 10_000;
+
+/// Why records were not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AppendError {
+    /// This node does not lead that epoch.
+    #[error("not the leader of this epoch")]
+    NotLeader,
+    /// It leads, but its first record is not committed yet.
+    #[error("the leader's epoch is not committed yet")]
+    NotActive,
+}
+
+/// Where the records of an append belong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// The offset of the first record.
+    pub base_offset: Offset,
+    /// The leader epoch of the batch.
+    pub epoch: LeaderEpoch,
+}
+
+/// What a leader knows of a replica, since its epoch began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// Up to where, exclusive, the replica has the log on disk; none before its first good Fetch.
+    pub log_end: Option<Offset>,
+    /// When it last fetched.
+    pub last_fetch: Option<Instant>,
+    /// When it last had all that the leader had.
+    pub last_caught_up: Option<Instant>,
+    /// The leader's log end at its last Fetch.
+    end_at_fetch: Offset,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Lead {
+    /// Where the epoch starts: the offset of LeaderChange.
+    start: Offset,
+    /// Where the epoch's first records end, exclusive.
+    active_from: Offset,
+    pub(crate) active: bool,
+    began_at: Instant,
+    check_quorum_at: Instant,
+    pub(crate) replicas: BTreeMap<ReplicaKey, Progress>,
+    parked: Vec<Parked>,
+    pub(crate) change: Option<Change>,
+}
+
+/// A Fetch whose answer waits for news.
+#[derive(Clone, Copy, Debug)]
+struct Parked {
+    token: Token,
+    request: FetchRequest,
+    until: Instant,
+}
+
+impl Lead {
+    pub(crate) fn new(start: Offset, now: Instant) -> Self {
+        Self {
+            start,
+            active_from: start,
+            active: false,
+            began_at: now,
+            check_quorum_at: now,
+            replicas: BTreeMap::new(),
+            parked: Vec::new(),
+            change: None,
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let parked = self.parked.iter().map(|parked| parked.until);
+        let change = self.change.as_ref().and_then(Change::deadline);
+        parked.chain(change).chain([self.check_quorum_at]).min()
+    }
+
+    /// What is known of the voter `key`, whose directory may not be.
+    pub(crate) fn progress(&self, key: &ReplicaKey) -> Progress {
+        let found = self.replicas.iter().find(|(replica, _)| replica.is_same(key));
+        found.map_or_else(Progress::default, |(_, progress)| *progress)
+    }
+}
+
+impl Quorum {
+    pub(crate) fn lead(&self) -> Option<&Lead> {
+        match &self.role {
+            Role::Leader(lead) => Some(lead),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn lead_mut(&mut self) -> Option<&mut Lead> {
+        match &mut self.role {
+            Role::Leader(lead) => Some(lead),
+            _ => None,
+        }
+    }
+
+    /// The epoch's first batch. A leader whose voters stand in no log yet writes them down.
+    pub(crate) fn begin_lead(&mut self, granting: Vec<ReplicaKey>) {
+        let voters = self.voters.current().clone();
+        let keys = voters.iter().map(|voter| voter.key).collect();
+        let mut records = vec![ControlRecord::LeaderChange { leader: self.me.id, voters: keys, granting }];
+        if !self.voters.is_logged() {
+            records.extend([ControlRecord::KRaftVersion(1), ControlRecord::Voters(voters)]);
+        }
+        self.append_control(records);
+        let end = self.log.end();
+        let check_quorum_at = self.now.plus(self.config.check_quorum_timeout());
+        if let Some(lead) = self.lead_mut() {
+            (lead.active_from, lead.check_quorum_at) = (end, check_quorum_at);
+        }
+        self.advance_high_watermark();
+        self.drive_leader();
+    }
+
+    pub(crate) fn append_control(&mut self, records: Vec<ControlRecord>) {
+        let (base_offset, epoch) = (self.log.end(), self.hard.epoch);
+        self.log.append(epoch, base_offset.plus(records.len() as i64));
+        for (i, record) in records.iter().enumerate() {
+            if let ControlRecord::Voters(voters) = record {
+                self.append_voters(base_offset.plus(i as i64), voters.clone());
+            }
+        }
+        self.actions.push(Action::AppendControl(ControlBatch { base_offset, epoch, records }));
+        self.answer_parked();
+    }
+
+    /// Takes `count` records of the leader of `epoch`. The driver appends them as one batch, at the offset and with the epoch of
+    /// the answer, before it does the next action.
+    ///
+    /// # Errors
+    /// Where this node is not the active leader of that epoch.
+    ///
+    /// # Panics
+    /// Where `count` is 0.
+    pub fn append(&mut self, now: Instant, epoch: LeaderEpoch, count: u32) -> Result<Appended, AppendError> {
+        assert!(count > 0, "an append of nothing");
+        let lead = self.lead().filter(|_| epoch == self.hard.epoch).ok_or(AppendError::NotLeader)?;
+        if !lead.active {
+            return Err(AppendError::NotActive);
+        }
+        let appended = Appended { base_offset: self.log.end(), epoch };
+        self.event(now, |quorum| {
+            quorum.log.append(epoch, appended.base_offset.plus(i64::from(count)));
+            quorum.advance_high_watermark();
+            quorum.answer_parked();
+        });
+        Ok(appended)
+    }
+
+    pub(crate) fn handle_fetch(&mut self, token: Token, request: FetchRequest) {
+        if let Err(error) = self.check_fetch(request.replica, request.epoch) {
+            return self.refuse_fetch(token, error);
+        }
+        if request.fetch_offset.0 < 0 || request.last_fetched_epoch.0 < 0 {
+            return self.refuse_fetch(token, ErrorCode::InvalidRequest);
+        }
+        self.replica_fetched(request.replica);
+        match self.log.position(request.fetch_offset, request.last_fetched_epoch) {
+            Position::BeforeStart => {
+                let snapshot = self.snapshots.latest();
+                self.answer_fetch(token, |response| response.snapshot = snapshot);
+            }
+            Position::Diverging(end) => {
+                if self.mutation.is(Mutant::DivergingFetchCounts) {
+                    self.replica_holds(&request);
+                }
+                self.answer_fetch(token, |response| response.diverging = Some(end));
+            }
+            Position::Valid => {
+                self.replica_holds(&request);
+                self.answer_or_park(token, request);
+            }
+        }
+    }
+
+    /// What every request to a leader must have right.
+    pub(crate) fn check_fetch(&self, replica: ReplicaKey, epoch: LeaderEpoch) -> Result<(), ErrorCode> {
+        if replica.id == self.me.id {
+            return Err(ErrorCode::InvalidRequest);
+        }
+        if epoch < self.hard.epoch {
+            return Err(ErrorCode::FencedLeaderEpoch);
+        }
+        if epoch > self.hard.epoch {
+            return Err(ErrorCode::UnknownLeaderEpoch);
+        }
+        if self.lead().is_none() {
+            return Err(ErrorCode::NotLeaderOrFollower);
+        }
+        Ok(())
+    }
+
+    fn refuse_fetch(&mut self, token: Token, error: ErrorCode) {
+        let mut response = FetchResponse::refusal(error, self.current());
+        if self.mutation.is(Mutant::FencedAnswerMovesHighWatermark) {
+            response.high_watermark = Some(self.high_watermark);
+        }
+        self.respond(token, Response::Fetch(response));
+    }
+
+    // Diverging, or sent to a snapshot: without error, but also without a high watermark.
+    fn answer_fetch(&mut self, token: Token, fill: impl FnOnce(&mut FetchResponse)) {
+        let mut response = FetchResponse::refusal(ErrorCode::None, self.current());
+        response.log_start = self.log.start();
+        fill(&mut response);
+        if self.mutation.is(Mutant::FencedAnswerMovesHighWatermark) {
+            response.high_watermark = self.exposed_high_watermark();
+        }
+        self.respond(token, Response::Fetch(response));
+    }
+
+    /// A leader that has committed nothing in its epoch cannot know how far the log is committed.
+    fn exposed_high_watermark(&self) -> Option<Offset> {
+        self.lead().filter(|lead| lead.active).map(|_| self.high_watermark)
+    }
+
+    /// For check-quorum: the replica is there and knows this epoch.
+    pub(crate) fn replica_fetched(&mut self, replica: ReplicaKey) {
+        let now = self.now;
+        let is_voter = self.voters.current().contains(&replica);
+        let Some(lead) = self.lead_mut().filter(|_| replica.id != NodeId::NONE) else { return };
+        if is_voter || lead.replicas.contains_key(&replica) || lead.replicas.len() < OBSERVERS_MAX {
+            lead.replicas.entry(replica).or_default().last_fetch = Some(now);
+        }
+    }
+
+    // Within one epoch the leader's log only grows, so what a replica once had on disk of it, it keeps.
+    fn replica_holds(&mut self, request: &FetchRequest) {
+        let (now, end) = (self.now, self.log.end());
+        let progress = self.lead_mut().and_then(|lead| lead.replicas.get_mut(&request.replica));
+        let Some(progress) = progress else { return };
+        if request.fetch_offset >= end {
+            progress.last_caught_up = Some(now);
+        } else if request.fetch_offset >= progress.end_at_fetch {
+            progress.last_caught_up = progress.last_fetch;
+        }
+        progress.end_at_fetch = end;
+        progress.log_end = progress.log_end.max(Some(request.fetch_offset));
+        self.advance_high_watermark();
+        self.continue_change();
+    }
+
+    fn answer_or_park(&mut self, token: Token, request: FetchRequest) {
+        let earlier = self.lead_mut().and_then(|lead| {
+            let same = |parked: &Parked| parked.request.replica == request.replica;
+            lead.parked.iter().position(same).map(|at| lead.parked.remove(at))
+        });
+        if let Some(earlier) = earlier {
+            self.answer_records(earlier.token, &earlier.request);
+        }
+        if request.wait.is_zero() || self.has_news(&request) {
+            return self.answer_records(token, &request);
+        }
+        let until = self.now.plus(request.wait.min(self.config.fetch_wait));
+        if let Some(lead) = self.lead_mut() {
+            lead.parked.push(Parked { token, request, until });
+        }
+    }
+
+    fn has_news(&self, request: &FetchRequest) -> bool {
+        let watermark = self.exposed_high_watermark();
+        request.fetch_offset < self.log.end() || watermark.is_some_and(|known| known > request.high_watermark)
+    }
+
+    fn answer_records(&mut self, token: Token, request: &FetchRequest) {
+        let mut response = FetchResponse::refusal(ErrorCode::None, self.current());
+        response.log_start = self.log.start();
+        response.high_watermark = self.exposed_high_watermark();
+        let (start, end) = (request.fetch_offset, self.log.end());
+        // The start may have moved past it while the Fetch was parked; the next one is sent to the snapshot.
+        if start < end && start >= self.log.start() {
+            self.actions.push(Action::RespondRecords { token, response, start, end });
+        } else {
+            self.respond(token, Response::Fetch(response));
+        }
+    }
+
+    fn answer_parked(&mut self) {
+        let now = self.now;
+        let parked = self.lead_mut().map(|lead| std::mem::take(&mut lead.parked)).unwrap_or_default();
+        let (ready, rest): (Vec<_>, Vec<_>) =
+            parked.into_iter().partition(|parked| parked.until <= now || self.has_news(&parked.request));
+        if let Some(lead) = self.lead_mut() {
+            lead.parked = rest;
+        }
+        for parked in ready {
+            self.answer_records(parked.token, &parked.request);
+        }
+    }
+
+    /// Looks how far a majority of the voters has the log on disk.
+    pub(crate) fn advance_high_watermark(&mut self) {
+        let Some(lead) = self.lead() else { return };
+        let committed = self.majority_end(lead);
+        let of_this_epoch = committed > lead.start || self.mutation.is(Mutant::CommitOlderEpoch);
+        if committed > self.high_watermark && of_this_epoch {
+            self.move_high_watermark(committed);
+            self.activate();
+            self.answer_parked();
+            self.finish_change();
+        }
+    }
+
+    fn majority_end(&self, lead: &Lead) -> Offset {
+        let own =
+            if self.mutation.is(Mutant::LeaderCountsUnflushed) { self.log.end() } else { self.log.flushed() };
+        let voters = self.voters.current();
+        let mut ends: Vec<_> = voters
+            .iter()
+            .map(
+                |voter| {
+                    if voter.key.is_same(&self.me) { Some(own) } else { lead.progress(&voter.key).log_end }
+                },
+            )
+            .collect();
+        ends.sort_unstable_by(|a, b| b.cmp(a));
+        ends.get(voters.majority() - 1).copied().flatten().unwrap_or(Offset(0))
+    }
+
+    fn activate(&mut self) {
+        let (epoch, high_watermark) = (self.hard.epoch, self.high_watermark);
+        let Some(lead) = self.lead_mut() else { return };
+        if !lead.active && high_watermark >= lead.active_from {
+            lead.active = true;
+            let end = lead.active_from;
+            self.actions.push(Action::Activated { epoch, end });
+        }
+    }
+
+    pub(crate) fn drive_leader(&mut self) {
+        let Some(lead) = self.lead() else { return };
+        let attended_until = self.attended_until(lead);
+        if attended_until <= self.now && !self.mutation.is(Mutant::NoCheckQuorum) {
+            return self.resign_now();
+        }
+        let next_check = attended_until.max(self.now.plus(self.config.retry_backoff));
+        if let Some(lead) = self.lead_mut() {
+            lead.check_quorum_at = next_check;
+        }
+        self.expire_change();
+        self.answer_parked();
+        self.begin_epochs();
+    }
+
+    // Until when a majority of the voters has fetched recently enough.
+    fn attended_until(&self, lead: &Lead) -> Instant {
+        let voters = self.voters.current();
+        let mut fetched: Vec<_> = voters
+            .iter()
+            .map(|voter| match lead.progress(&voter.key).last_fetch {
+                _ if voter.key.is_same(&self.me) => self.now,
+                last_fetch => last_fetch.unwrap_or(lead.began_at),
+            })
+            .collect();
+        fetched.sort_unstable_by(|a, b| b.cmp(a));
+        let deciding = fetched.get(voters.majority() - 1).copied().unwrap_or(self.now);
+        deciding.plus(self.config.check_quorum_timeout())
+    }
+
+    // A voter that does not fetch may not know of this leader.
+    fn begin_epochs(&mut self) {
+        let quiet = self.config.fetch_timeout / 2;
+        for voter in self.other_voter_keys() {
+            let peer = Peer::Node(voter.id);
+            let last_fetch = self.lead().and_then(|lead| lead.progress(&voter).last_fetch);
+            let is_quiet = last_fetch.is_none_or(|at| self.now.since(at) >= quiet);
+            if is_quiet && self.peers.is_ready(peer, self.now) {
+                let (epoch, leader) = (self.hard.epoch, self.me.id);
+                self.send(peer, Request::BeginQuorumEpoch(BeginQuorumEpochRequest { epoch, leader, voter }));
+            }
+        }
+    }
+
+    pub(crate) fn handle_begin_epoch_response(&mut self, peer: Peer, error: ErrorCode) {
+        let pause = if error.is_none() { self.config.fetch_timeout / 2 } else { self.config.retry_backoff };
+        self.peers.back_off(peer, self.now.plus(pause));
+    }
+
+    /// Steps down in favour of the voter that has most of the log: an orderly end, or a leader that should move. Nothing
+    /// happens where this node does not lead.
+    pub fn resign(&mut self, now: Instant) {
+        self.event(now, Self::resign_now);
+    }
+
+    pub(crate) fn resign_now(&mut self) {
+        let Some(lead) = self.lead() else { return };
+        let mut preferred = self.other_voter_keys();
+        preferred.sort_by_key(|key| std::cmp::Reverse(lead.progress(key).log_end));
+        self.become_resigned(preferred);
+        self.drive_resigned();
+    }
+
+    pub(crate) fn drive_resigned(&mut self) {
+        let Role::Resigned(role) = &self.role else { return };
+        if role.campaign_at <= self.now {
+            return self.leave_resigned();
+        }
+        let preferred = role.preferred.clone();
+        for voter in &preferred {
+            let peer = Peer::Node(voter.id);
+            if self.peers.is_ready(peer, self.now) {
+                let (epoch, leader) = (self.hard.epoch, self.me.id);
+                let request = EndQuorumEpochRequest { epoch, leader, preferred: preferred.clone() };
+                self.send(peer, Request::EndQuorumEpoch(request));
+            }
+        }
+    }
+
+    fn leave_resigned(&mut self) {
+        if self.is_voter() {
+            self.become_prospective();
+        } else {
+            self.become_unattached(self.hard.epoch);
+        }
+    }
+
+    pub(crate) fn handle_end_epoch_response(&mut self, peer: Peer, error: ErrorCode) {
+        if error.is_none() { self.peers.finish(peer) } else { self.back_off(peer) }
+    }
+
+    /// The role is about to change: whoever waits for this leader is told so.
+    pub(crate) fn end_lead(&mut self) {
+        let Some(lead) = self.lead_mut() else { return };
+        let parked = std::mem::take(&mut lead.parked);
+        let change = lead.change.take();
+        let current = crate::CurrentLeader { epoch: self.hard.epoch, leader: None };
+        for parked in parked {
+            let response = FetchResponse::refusal(ErrorCode::NotLeaderOrFollower, current);
+            self.respond(parked.token, Response::Fetch(response));
+        }
+        if let Some(change) = change {
+            self.fail_change(change);
+        }
+    }
+}
