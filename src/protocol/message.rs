@@ -1,0 +1,95 @@
+//! From a body of bytes to a struct: preflight, decode, nothing left.
+
+use bytes::Bytes;
+use kafka_protocol::protocol::{Decodable, Request};
+use model::ErrorCode;
+
+use crate::preflight::{PreflightError, check_request, check_response};
+use crate::{CodecError, FrameError};
+
+/// Why a body became no struct.
+#[derive(Debug, thiserror::Error)]
+pub enum DecodeError {
+    /// It is not what its table says.
+    #[error(transparent)]
+    Preflight(#[from] PreflightError),
+    /// The decoder refused a value: text that is not UTF-8, or a version that the struct does not have.
+    #[error("{0}")]
+    Value(anyhow::Error),
+    /// The decoder left bytes that the preflight had seen.
+    #[error("{0} bytes are left after the message")]
+    Left(usize),
+}
+
+/// Decodes the body of a request. Its bytes and strings are slices of `body`: who keeps one keeps the frame.
+///
+/// # Errors
+/// Where the body is not exactly one message of this version.
+pub fn decode<R: Request>(version: i16, body: Bytes) -> Result<R, DecodeError> {
+    check_request(R::KEY, version, &body)?;
+    whole(version, body)
+}
+
+/// Decodes the body of the response to a request of type `R`.
+///
+/// # Errors
+/// Where the body is not exactly one message of this version.
+pub fn decode_response<R: Request>(version: i16, body: Bytes) -> Result<R::Response, DecodeError> {
+    check_response(R::KEY, version, &body)?;
+    whole(version, body)
+}
+
+fn whole<M: Decodable>(version: i16, mut body: Bytes) -> Result<M, DecodeError> {
+    let message = M::decode(&mut body, version).map_err(DecodeError::Value)?;
+    if body.is_empty() { Ok(message) } else { Err(DecodeError::Left(body.len())) }
+}
+
+impl From<&PreflightError> for ErrorCode {
+    fn from(error: &PreflightError) -> Self {
+        match error {
+            PreflightError::UnknownApi(_) | PreflightError::UnknownVersion { .. } => Self::UnsupportedVersion,
+            PreflightError::Short
+            | PreflightError::Length
+            | PreflightError::Varint
+            | PreflightError::Null
+            | PreflightError::TagOrder
+            | PreflightError::TagSize
+            | PreflightError::TooMany
+            | PreflightError::Left(_) => Self::InvalidRequest,
+        }
+    }
+}
+
+impl From<&DecodeError> for ErrorCode {
+    fn from(error: &DecodeError) -> Self {
+        match error {
+            DecodeError::Preflight(error) => error.into(),
+            DecodeError::Value(_) | DecodeError::Left(_) => Self::InvalidRequest,
+        }
+    }
+}
+
+impl From<&FrameError> for ErrorCode {
+    fn from(error: &FrameError) -> Self {
+        match error {
+            FrameError::UnknownApi(_) => Self::UnsupportedVersion,
+            FrameError::Short | FrameError::ClientId | FrameError::Tags => Self::InvalidRequest,
+            FrameError::Encode { .. } | FrameError::TooLarge(_) => Self::UnknownServerError,
+        }
+    }
+}
+
+impl From<&CodecError> for ErrorCode {
+    fn from(error: &CodecError) -> Self {
+        match error {
+            CodecError::Version { .. } => Self::UnsupportedVersion,
+            CodecError::Short
+            | CodecError::Length
+            | CodecError::Null
+            | CodecError::Utf8
+            | CodecError::TagSize
+            | CodecError::Left(_) => Self::CorruptMessage,
+            CodecError::TooLong | CodecError::Field { .. } | CodecError::Table => Self::UnknownServerError,
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! The walk through a message before anything is built from it.
+//!
+//! It follows the table of the message's version and refuses what a decoder might believe: a length that the bytes left
+//! could not fill with the smallest elements, a null where there is none, a tagged field that takes more or fewer bytes
+//! than it declares, tags that do not rise, bytes left over. What passes makes the decoders behind it allocate in
+//! proportion to the frame and never more than `ELEMENTS_MAX` elements; it allocates nothing itself.
+//!
+//! Kafka: none. Its decoders check only that an array is no longer than the bytes that remain.
+
+use crate::schema::{Field, Kind, Schema};
+use crate::tables::api;
+use crate::varint;
+
+/// Strings, structures and tagged fields that one message may hold: several times what Kafka's largest clusters put in
+/// one. In memory each costs up to some hundred bytes, however few it takes on the wire.
+pub const ELEMENTS_MAX: usize = 1 << 20;
+
+/// Why a message is not what its table says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PreflightError {
+    /// Kafka has no such API.
+    #[error("there is no API with key {0}")]
+    UnknownApi(i16),
+    /// The API has no such version.
+    #[error("{message} has no version {version}")]
+    UnknownVersion {
+        /// The message's name.
+        message: &'static str,
+        /// The version asked for.
+        version: i16,
+    },
+    /// The message ends inside a value.
+    #[error("the message ends inside a value")]
+    Short,
+    /// A length is negative, or more than the bytes left could hold.
+    #[error("a length does not fit in the message")]
+    Length,
+    /// A varint is longer than its type.
+    #[error("a varint is too long")]
+    Varint,
+    /// A null where the version has none.
+    #[error("a null where this version allows none")]
+    Null,
+    /// The numbers of tagged fields do not rise.
+    #[error("tagged fields are out of order")]
+    TagOrder,
+    /// A tagged field takes more or fewer bytes than it declares.
+    #[error("a tagged field does not fill its declared size")]
+    TagSize,
+    /// More elements than any client has reason to send.
+    #[error("more than {ELEMENTS_MAX} elements")]
+    TooMany,
+    /// Bytes are left after the message.
+    #[error("{0} bytes are left after the message")]
+    Left(usize),
+}
+
+/// Checks the body of a request, to its last byte.
+///
+/// # Errors
+/// Where the body is not what the table of this version says.
+pub fn check_request(api_key: i16, version: i16, body: &[u8]) -> Result<(), PreflightError> {
+    check(api(api_key).ok_or(PreflightError::UnknownApi(api_key))?.request, version, body)
+}
+
+/// Checks the body of a response, to its last byte.
+///
+/// # Errors
+/// Where the body is not what the table of this version says.
+pub fn check_response(api_key: i16, version: i16, body: &[u8]) -> Result<(), PreflightError> {
+    check(api(api_key).ok_or(PreflightError::UnknownApi(api_key))?.response, version, body)
+}
+
+/// Checks a message of `schema`, to its last byte.
+///
+/// # Errors
+/// Where the bytes are not what the table of this version says.
+pub fn check(schema: &Schema, version: i16, body: &[u8]) -> Result<(), PreflightError> {
+    if !schema.versions.contains(version) {
+        return Err(PreflightError::UnknownVersion { message: schema.name, version });
+    }
+    let mut walk = Walk { left: body, version, flexible: schema.flexible.contains(version), elements: 0 };
+    walk.fields(schema.fields)?;
+    match walk.left.len() {
+        0 => Ok(()),
+        left => Err(PreflightError::Left(left)),
+    }
+}
+
+struct Walk<'a> {
+    left: &'a [u8],
+    version: i16,
+    flexible: bool,
+    elements: usize,
+}
+
+impl Walk<'_> {
+    fn skip(&mut self, bytes: usize) -> Result<(), PreflightError> {
+        self.left = self.left.get(bytes..).ok_or(PreflightError::Short)?;
+        Ok(())
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], PreflightError> {
+        let (first, rest) = self.left.split_first_chunk().ok_or(PreflightError::Short)?;
+        self.left = rest;
+        Ok(*first)
+    }
+
+    fn unsigned_varint(&mut self) -> Result<u32, PreflightError> {
+        let cut = if self.left.len() < 5 { PreflightError::Short } else { PreflightError::Varint };
+        let (value, size) = varint::unsigned(self.left).ok_or(cut)?;
+        self.skip(size)?;
+        Ok(value)
+    }
+
+    /// The length of a value whose elements take at least `size_min` bytes each; `None` is a null.
+    fn length(&mut self, kind: &Kind, size_min: usize) -> Result<Option<usize>, PreflightError> {
+        let length = if self.flexible {
+            i64::from(self.unsigned_varint()?) - 1
+        } else if matches!(kind, Kind::String) {
+            i64::from(i16::from_be_bytes(self.array()?))
+        } else {
+            i64::from(i32::from_be_bytes(self.array()?))
+        };
+        if length == -1 {
+            return Ok(None);
+        }
+        let length = usize::try_from(length).map_err(|_| PreflightError::Length)?;
+        if length > self.left.len() / size_min { Err(PreflightError::Length) } else { Ok(Some(length)) }
+    }
+
+    fn fields(&mut self, fields: &'static [Field]) -> Result<(), PreflightError> {
+        for field in fields {
+            if field.tag.is_none() && field.versions.contains(self.version) {
+                self.value(&field.kind, field.is_nullable(self.version))?;
+            }
+        }
+        if self.flexible { self.tags(fields) } else { Ok(()) }
+    }
+
+    fn tags(&mut self, fields: &'static [Field]) -> Result<(), PreflightError> {
+        let mut next = 0;
+        for _ in 0..self.unsigned_varint()? {
+            self.count(1)?;
+            let tag = self.unsigned_varint()?;
+            if u64::from(tag) < next {
+                return Err(PreflightError::TagOrder);
+            }
+            next = u64::from(tag) + 1;
+            let size = self.unsigned_varint()? as usize;
+            let (inside, after) = self.left.split_at_checked(size).ok_or(PreflightError::Length)?;
+            let known = |f: &&Field| f.tag == Some(tag) && f.versions.contains(self.version);
+            if let Some(field) = fields.iter().find(known) {
+                self.left = inside;
+                self.value(&field.kind, field.is_nullable(self.version))?;
+                if !self.left.is_empty() {
+                    return Err(PreflightError::TagSize);
+                }
+            }
+            self.left = after;
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, kind: &'static Kind, nullable: bool) -> Result<(), PreflightError> {
+        match kind {
+            Kind::String | Kind::Bytes | Kind::Records => match self.length(kind, 1)? {
+                Some(length) => self.skip(length),
+                None => null(nullable),
+            },
+            Kind::Array(element) => match self.length(kind, element.size_min(self.version, self.flexible))? {
+                Some(length) => self.elements(element, length),
+                None => null(nullable),
+            },
+            Kind::Struct(fields) => {
+                if nullable && (i8::from_be_bytes(self.array()?)) < 0 {
+                    return Ok(());
+                }
+                self.fields(fields)
+            }
+            number => self.skip(number.size_min(self.version, self.flexible)),
+        }
+    }
+
+    fn elements(&mut self, element: &'static Kind, length: usize) -> Result<(), PreflightError> {
+        if element.is_number() {
+            return self.skip(length * element.size_min(self.version, self.flexible));
+        }
+        self.count(length)?;
+        (0..length).try_for_each(|_| self.value(element, false))
+    }
+
+    fn count(&mut self, elements: usize) -> Result<(), PreflightError> {
+        self.elements += elements;
+        if self.elements > ELEMENTS_MAX { Err(PreflightError::TooMany) } else { Ok(()) }
+    }
+}
+
+fn null(nullable: bool) -> Result<(), PreflightError> {
+    if nullable { Ok(()) } else { Err(PreflightError::Null) }
+}

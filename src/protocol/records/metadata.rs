@@ -1,0 +1,124 @@
+//! The records of `__cluster_metadata`.
+//!
+//! ```text
+//! value   [frame version = 1] [record type] [version] message        unsigned varints; the record has no key
+//! ```
+//!
+//! Kafka: `org.apache.kafka.server.common.serialization.AbstractApiMessageSerde`, `MetadataRecordType`.
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use super::RecordError;
+use crate::codec;
+pub use crate::generated::metadata::*;
+use crate::varint;
+
+const FRAME_VERSION: u32 = 1;
+
+/// Defines `MetadataRecord` out of the types and structs of all records.
+macro_rules! metadata_records {
+    ($($number:literal $variant:ident($record:ident),)*) => {
+        /// A record of the metadata log.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum MetadataRecord {
+            $($variant($record),)*
+        }
+
+        $(impl From<$record> for MetadataRecord {
+            fn from(record: $record) -> Self {
+                Self::$variant(record)
+            }
+        })*
+
+        impl MetadataRecord {
+            /// The number of its type.
+            pub fn record_type(&self) -> u32 {
+                match self {
+                    $(Self::$variant(_) => $number,)*
+                }
+            }
+
+            /// The newest version of its type, the one that metadata.version 33 (4.4) writes.
+            pub fn version(&self) -> i16 {
+                match self {
+                    $(Self::$variant(_) => $crate::codec::newest::<$record>(),)*
+                }
+            }
+
+            fn write(
+                &self,
+                out: &mut dyn bytes::BufMut,
+                version: i16,
+            ) -> Result<(), $crate::CodecError> {
+                match self {
+                    $(Self::$variant(record) => $crate::codec::write(record, out, version),)*
+                }
+            }
+
+            fn read(
+                number: u32,
+                version: i16,
+                message: &[u8],
+            ) -> Result<Option<Self>, $crate::CodecError> {
+                Ok(Some(match number {
+                    $($number => Self::$variant($crate::codec::decode(message, version)?),)*
+                    _ => return Ok(None),
+                }))
+            }
+        }
+    };
+}
+
+pub(crate) use metadata_records;
+
+impl MetadataRecord {
+    /// The value of the record in the log, in the newest version of its type.
+    pub fn encode(&self) -> Bytes {
+        // The newest version has every field, and no field of a record comes near the 2 GiB of a compact length.
+        self.encode_version(self.version()).expect("the newest version carries every record")
+    }
+
+    /// The value of the record in the log, in this version of its type.
+    ///
+    /// # Errors
+    /// Where the version does not exist or cannot carry what the record says.
+    pub fn encode_version(&self, version: i16) -> Result<Bytes, RecordError> {
+        let mut out = BytesMut::new();
+        for number in [FRAME_VERSION, self.record_type(), u32::from(version.unsigned_abs())] {
+            put_varint(&mut out, number);
+        }
+        self.write(&mut out, version)?;
+        Ok(out.freeze())
+    }
+
+    /// Reads the value of a record.
+    ///
+    /// # Errors
+    /// Where it is malformed, or of a type or version that Kafka 4.4 does not have.
+    pub fn decode(value: &[u8]) -> Result<Self, RecordError> {
+        let mut left = value;
+        let frame_version = take_varint(&mut left)?;
+        if frame_version != FRAME_VERSION {
+            return Err(RecordError::FrameVersion(frame_version));
+        }
+        let number = take_varint(&mut left)?;
+        let unknown = RecordError::UnknownType(number.try_into().unwrap_or(i32::MAX));
+        let version = take_varint(&mut left)?;
+        let version = i16::try_from(version).unwrap_or(i16::MAX);
+        Self::read(number, version, left)?.ok_or(unknown)
+    }
+}
+
+fn put_varint(out: &mut BytesMut, mut number: u32) {
+    while number >= 0x80 {
+        out.put_u8(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.put_u8(number as u8);
+}
+
+fn take_varint(left: &mut &[u8]) -> Result<u32, RecordError> {
+    let (number, size) = varint::unsigned(left).ok_or(RecordError::Short)?;
+    *left = left.get(size..).unwrap_or_default();
+    Ok(number)
+}
