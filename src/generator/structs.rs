@@ -134,17 +134,19 @@ impl<'a> Structs<'a> {
     }
 
     fn turbofish(&self, field: &Field) -> String {
-        if field.kind.starts_with("[]") {
-            "Vec".to_owned()
-        } else {
-            self.plain_type(field, &field.kind)
-        }
+        if field.kind.starts_with("[]") { "Vec".to_owned() } else { self.plain_type(field, &field.kind) }
     }
 }
 
+/// A number as Rust's literal; Kafka's may be hexadecimal.
 fn number(text: &str) -> Result<String> {
-    Ok(match text.strip_prefix("0x") {
-        Some(hex) => i64::from_str_radix(hex, 16)?.to_string(),
-        None => text.parse::<i64>()?.to_string(),
+    let number = match text.strip_prefix("0x") {
+        Some(hex) => i64::from_str_radix(hex, 16)?,
+        None => text.parse()?,
+    };
+    Ok(match number {
+        -2_147_483_648 => "i32::MIN".to_owned(),
+        2_147_483_647 => "i32::MAX".to_owned(),
+        number => number.to_string(),
     })
 }

@@ -131,11 +131,7 @@ pub(crate) fn decode<M: Root>(mut bytes: &[u8], version: i16) -> Result<M, Codec
     if bytes.is_empty() { Ok(message) } else { Err(CodecError::Left(bytes.len())) }
 }
 
-fn write_root<M: Root>(
-    message: &M,
-    out: Option<&mut dyn BufMut>,
-    version: i16,
-) -> Result<usize, CodecError> {
+fn write_root<M: Root>(message: &M, out: Option<&mut dyn BufMut>, version: i16) -> Result<usize, CodecError> {
     let flexible = flexible(M::SCHEMA, version)?;
     let mut w = Writer { out, written: 0, version, flexible, nullable: false };
     write_body(message, &mut w, M::SCHEMA.fields)?;
@@ -340,11 +336,7 @@ pub(crate) fn write_struct<S: Struct>(
     write_body(value, w, fields)
 }
 
-fn write_body<S: Struct>(
-    value: &S,
-    w: &mut Writer<'_>,
-    fields: &'static [Field],
-) -> Result<(), CodecError> {
+fn write_body<S: Struct>(value: &S, w: &mut Writer<'_>, fields: &'static [Field]) -> Result<(), CodecError> {
     let walk = |w: &mut Writer<'_>, writing| {
         let mut pass = WritePass { w, fields: fields.iter(), writing, tagged: 0 };
         value.write_fields(&mut pass)?;
@@ -360,7 +352,10 @@ fn write_body<S: Struct>(
 }
 
 /// Reads a struct that is a field or an element.
-pub(crate) fn read_struct<S: Struct>(r: &mut Reader<'_>, kind: &'static Kind) -> Result<Option<S>, CodecError> {
+pub(crate) fn read_struct<S: Struct>(
+    r: &mut Reader<'_>,
+    kind: &'static Kind,
+) -> Result<Option<S>, CodecError> {
     let Kind::Struct(fields) = kind else { return Err(CodecError::Table) };
     if r.nullable {
         let [mark] = r.array()?;
@@ -541,6 +536,7 @@ macro_rules! message {
             }
         }
 
+        #[allow(dead_code, reason = "as in kafka-protocol every field has its setter")]
         impl $name {
             $(
                 #[must_use]

@@ -29,5 +29,5 @@ pub use codec::CodecError;
 pub use frame::{FrameError, RequestHeader, decode_request_header, encode_request, encode_response};
 pub use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, Message, Request, StrBytes};
 pub use message::{DecodeError, decode, decode_response};
-pub use preflight::{PreflightError, check, check_request, check_response};
+pub use preflight::{ELEMENTS_MAX, PreflightError, check, check_request, check_response};
 pub use wire::{FromWire, ToWire};

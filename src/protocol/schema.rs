@@ -116,13 +116,11 @@ impl Kind {
     pub fn size_min(&self, version: i16, flexible: bool) -> usize {
         match self {
             Self::Bool | Self::Int8 => 1,
-            Self::Int16 | Self::Uint16 => 2,
-            Self::Int32 | Self::Uint32 => 4,
+            Self::String | Self::Bytes | Self::Records | Self::Array(_) if flexible => 1,
+            Self::Int16 | Self::Uint16 | Self::String => 2,
+            Self::Int32 | Self::Uint32 | Self::Bytes | Self::Records | Self::Array(_) => 4,
             Self::Int64 | Self::Float64 => 8,
             Self::Uuid => 16,
-            Self::String if !flexible => 2,
-            Self::Bytes | Self::Records | Self::Array(_) if !flexible => 4,
-            Self::String | Self::Bytes | Self::Records | Self::Array(_) => 1,
             Self::Struct(fields) => fields_size_min(fields, version, flexible).max(1),
         }
     }

@@ -11,10 +11,10 @@ pub trait ToWire<W> {
     fn to_wire(&self) -> W;
 }
 
-/// A type of messages that `model` spells otherwise. Text is copied, so that what is kept does not hold the frame.
-pub trait FromWire<M> {
-    /// The same as `model` has it.
-    fn from_wire(&self) -> M;
+/// A `model` type that comes from messages. Text is copied, so that what is kept does not hold the frame.
+pub trait FromWire<W> {
+    /// The same as messages have it.
+    fn from_wire(wire: &W) -> Self;
 }
 
 macro_rules! numbers {
@@ -26,9 +26,8 @@ macro_rules! numbers {
             }
         }
 
-        impl FromWire<model::$model> for $wire {
-            fn from_wire(&self) -> model::$model {
-                let $from = self;
+        impl FromWire<$wire> for model::$model {
+            fn from_wire($from: &$wire) -> Self {
                 $modelled
             }
         }

@@ -11,7 +11,6 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use super::RecordError;
 use crate::codec::{self, Root};
-use crate::generated::control::ControlRecordTypeSchema;
 pub use crate::generated::control::{
     EndTxnMarker, KRaftVersionRecord, LeaderChangeMessage, SnapshotFooterRecord, SnapshotHeaderRecord,
     VotersRecord, leader_change_message, voters_record,
@@ -79,9 +78,9 @@ impl ControlRecord {
     /// # Errors
     /// `UnknownType` for a type that Kafka 4.4 does not have, which a reader skips; else where it is malformed.
     pub fn decode(key: &[u8], value: &[u8]) -> Result<Self, RecordError> {
-        let (_, mut key) = version(key)?;
-        let key: ControlRecordTypeSchema = codec::read(&mut key, 0)?;
-        Ok(match key._type {
+        let (_version, key) = leading_i16(key)?;
+        let (control_type, _) = leading_i16(key)?;
+        Ok(match control_type {
             0 => Self::Abort(marker(value)?),
             1 => Self::Commit(marker(value)?),
             2 => Self::LeaderChange(message(value)?),
@@ -96,18 +95,18 @@ impl ControlRecord {
 
 /// A newer marker may have more fields at its end, which are skipped, as Kafka does.
 fn marker(value: &[u8]) -> Result<EndTxnMarker, RecordError> {
-    let (_, mut message) = version(value)?;
+    let (_version, mut message) = leading_i16(value)?;
     Ok(codec::read(&mut message, 0)?)
 }
 
 fn message<M: Root>(value: &[u8]) -> Result<M, RecordError> {
-    let (version, _) = version(value)?;
+    let (version, _) = leading_i16(value)?;
     Ok(codec::decode(value, version)?)
 }
 
-fn version(bytes: &[u8]) -> Result<(i16, &[u8]), RecordError> {
-    let (version, message) = bytes.split_first_chunk().ok_or(RecordError::Short)?;
-    Ok((i16::from_be_bytes(*version), message))
+fn leading_i16(bytes: &[u8]) -> Result<(i16, &[u8]), RecordError> {
+    let (first, rest) = bytes.split_first_chunk().ok_or(RecordError::Short)?;
+    Ok((i16::from_be_bytes(*first), rest))
 }
 
 #[cfg(test)]

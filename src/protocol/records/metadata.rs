@@ -9,7 +9,6 @@
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::RecordError;
-use crate::codec;
 pub use crate::generated::metadata::*;
 use crate::varint;
 
@@ -45,7 +44,7 @@ macro_rules! metadata_records {
                 }
             }
 
-            fn write(
+            pub(crate) fn write(
                 &self,
                 out: &mut dyn bytes::BufMut,
                 version: i16,
@@ -55,7 +54,7 @@ macro_rules! metadata_records {
                 }
             }
 
-            fn read(
+            pub(crate) fn read(
                 number: u32,
                 version: i16,
                 message: &[u8],

@@ -40,7 +40,11 @@ pub fn decode_producer_snapshot(file: &[u8]) -> Result<Vec<ProducerEntry>, Recor
     }
     let snapshot: ProducerSnapshot = codec::decode(message, VERSION)?;
     let covered = file.get(HEADER_BYTES..).ok_or(RecordError::Short)?;
-    if crc32c::crc32c(covered) == snapshot.crc { Ok(snapshot.producer_entries) } else { Err(RecordError::Checksum) }
+    if crc32c::crc32c(covered) == snapshot.crc {
+        Ok(snapshot.producer_entries)
+    } else {
+        Err(RecordError::Checksum)
+    }
 }
 
 #[cfg(test)]
@@ -49,9 +53,14 @@ mod tests {
 
     #[test]
     fn a_snapshot_comes_back_and_a_flipped_bit_is_seen() {
-        let entry = ProducerEntry { producer_id: 7, last_offset: 41, current_txn_first_offset: -1, ..Default::default() };
+        let entry = ProducerEntry {
+            producer_id: 7,
+            last_offset: 41,
+            current_txn_first_offset: -1,
+            ..Default::default()
+        };
         let file = encode_producer_snapshot(vec![entry.clone(), entry.clone()]);
-        assert_eq!(file.len(), 6 + 4 + 2 * 42);
+        assert_eq!(file.len(), 6 + 4 + 2 * 46);
         assert_eq!(decode_producer_snapshot(&file), Ok(vec![entry.clone(), entry]));
         for byte in 0..file.len() {
             let mut bad = file.to_vec();
