@@ -10,3 +10,23 @@
 //! Kafka: `MetadataImage`, `MetadataDelta`, `LogConfig`, `KafkaConfig`, `DynamicBrokerConfig`.
 
 pub mod config;
+
+mod brokers;
+mod configs;
+mod delta;
+mod features;
+mod image;
+mod partition;
+mod producer_ids;
+mod security;
+mod topics;
+
+pub use brokers::{Broker, Brokers, Endpoint, FeatureRange, SecurityProtocol};
+pub use configs::{ConfigResource, Configs, ResourceType};
+pub use delta::Delta;
+pub use features::{ELR_VERSION, Features, METADATA_VERSION};
+pub use image::{ApplyError, Image};
+pub use partition::{LeaderRecovery, Partition};
+pub use producer_ids::ProducerIds;
+pub use security::Security;
+pub use topics::{Topic, Topics};

@@ -1,0 +1,38 @@
+//! What records changed.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use model::{NodeId, TopicId, TopicIdPartition};
+
+use crate::{ConfigResource, Topic};
+
+/// The difference between two images: names of what changed. The new values are in the new image.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Delta {
+    /// Topics that are new and still there.
+    pub topics_created: BTreeSet<TopicId>,
+    /// Topics that are gone, as they last were. Not those that came and went within the same records.
+    pub topics_deleted: Vec<Arc<Topic>>,
+    /// Partitions that are new or have changed, those of new topics included.
+    pub partitions_changed: BTreeSet<TopicIdPartition>,
+    /// Resources whose values at run time changed.
+    pub configs_changed: BTreeSet<ConfigResource>,
+    /// Brokers that were registered, changed or unregistered.
+    pub brokers_changed: BTreeSet<NodeId>,
+    /// Controllers that were registered or unregistered.
+    pub controllers_changed: BTreeSet<NodeId>,
+    /// Whether a feature's level changed.
+    pub features_changed: bool,
+    /// Whether producer ids were given out.
+    pub producer_ids_changed: bool,
+    /// Whether quotas, access control, credentials or tokens changed.
+    pub security_changed: bool,
+}
+
+impl Delta {
+    /// Whether nothing changed.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
