@@ -78,9 +78,15 @@ pub(crate) const ROOMS: &[Room] = &[
     room("tidy", Kind::World, &[]),
 ];
 
-/// What the tests of any room may use besides.
-pub(crate) const FOR_TESTS: &[&str] = &["sim"];
+/// What the tests of any room above them may use besides: the world, simulated or real.
+pub(crate) const FOR_TESTS: &[&str] = &["sim", "host"];
 
 pub(crate) fn room_named(name: &str) -> Option<&'static Room> {
     ROOMS.iter().find(|room| room.name == name)
+}
+
+/// Whether `below` stands before `above` in the table.
+pub(crate) fn is_below(below: &str, above: &str) -> bool {
+    let names = || ROOMS.iter().map(|room| room.name);
+    names().take_while(|name| *name != above).any(|name| name == below)
 }

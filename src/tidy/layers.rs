@@ -1,6 +1,6 @@
 //! Rooms use only rooms below them, and only those of their row.
 
-use crate::house::{FOR_TESTS, ROOMS, Room, room_named};
+use crate::house::{FOR_TESTS, ROOMS, Room, is_below, room_named};
 use crate::manifest::{BUILD, DEV, Manifest, NORMAL};
 use crate::{Repository, Violation};
 
@@ -24,9 +24,9 @@ pub(crate) fn layers(repository: &Repository) -> Vec<Violation> {
 // The table itself: a room stands behind all that it uses.
 fn table_order() -> Vec<Violation> {
     let mut violations = Vec::new();
-    for (i, room) in ROOMS.iter().enumerate() {
+    for room in ROOMS {
         for used in room.uses {
-            if !ROOMS[..i].iter().any(|below| below.name == *used) {
+            if !is_below(used, room.name) {
                 let cause = format!("`{}` uses `{used}`, which is not below it", room.name);
                 violations.push(Violation { place: "src/tidy/house.rs".into(), cause, remedy: ROW });
             }
@@ -53,7 +53,8 @@ fn edges(manifest: &Manifest<'_>, room: &Room) -> Vec<Violation> {
     let mut violations = Vec::new();
     for list in [NORMAL, DEV, BUILD] {
         for (used, _) in manifest.dependencies(list) {
-            let is_allowed = room.uses.contains(&used) || (list == DEV && FOR_TESTS.contains(&used));
+            let is_for_tests = list == DEV && FOR_TESTS.contains(&used) && is_below(used, room.name);
+            let is_allowed = room.uses.contains(&used) || is_for_tests;
             if room_named(used).is_none() || is_allowed {
                 continue;
             }
@@ -90,6 +91,8 @@ mod tests {
         let found = layers(&Repository::of(&[("src/storage/Cargo.toml", manifest)]));
         assert_eq!(found.len(), 1);
         assert!(found[0].cause.contains("testing"), "{}", found[0]);
+        let below_sim = "[dev-dependencies]\nsim.workspace = true\n";
+        assert_eq!(layers(&Repository::of(&[("src/protocol/Cargo.toml", below_sim)])).len(), 1);
     }
 
     #[test]
