@@ -4,7 +4,7 @@ use bytes::Bytes;
 use model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, Timestamp};
 
 use super::cursor::{put_varint, put_varlong};
-use super::header::{LENGTH_END, MAGIC};
+use super::header::MAGIC;
 use super::{Attributes, Codec, HEADER_BYTES, compress, setters};
 
 /// A batch that grows record by record.
@@ -151,9 +151,7 @@ impl BatchBuilder {
             Codec::None => batch.extend_from_slice(&self.records),
             codec => batch.extend_from_slice(&compress(codec, &self.records)),
         }
-        let length = i32::try_from(batch.len() - LENGTH_END).expect("a batch is smaller than 2 GiB");
-        setters::set_length(&mut batch, length);
-        setters::set_crc(&mut batch);
+        setters::set_length_and_crc(&mut batch);
         batch.into()
     }
 

@@ -33,28 +33,40 @@ impl<'a> Cursor<'a> {
     /// A varint of at most 32 bits, zigzag.
     #[inline]
     pub(super) fn varint(&mut self) -> Result<i32, RecordFault> {
-        // Most sizes and deltas are one byte.
-        if let Some((&byte @ 0..0x80, rest)) = self.0.split_first() {
-            self.0 = rest;
-            return Ok(i32::from(byte >> 1) ^ -i32::from(byte & 1));
-        }
-        let raw = self.unsigned(32)? as u32;
+        let raw = self.unsigned::<32>()? as u32;
         Ok((raw >> 1).cast_signed() ^ -(raw & 1).cast_signed())
     }
 
     /// A varint of at most 64 bits, zigzag.
     #[inline]
     pub(super) fn varlong(&mut self) -> Result<i64, RecordFault> {
-        let raw = self.unsigned(64)?;
+        let raw = self.unsigned::<64>()?;
         Ok((raw >> 1).cast_signed() ^ -(raw & 1).cast_signed())
     }
 
-    fn unsigned(&mut self, bits: u32) -> Result<u64, RecordFault> {
+    // Most numbers are one byte, most sizes two.
+    #[inline]
+    fn unsigned<const BITS: u32>(&mut self) -> Result<u64, RecordFault> {
+        match *self.0 {
+            [a @ 0..0x80, ref rest @ ..] => {
+                self.0 = rest;
+                Ok(u64::from(a))
+            }
+            [a, b @ 0..0x80, ref rest @ ..] => {
+                self.0 = rest;
+                Ok(u64::from(a & 0x7f) | u64::from(b) << 7)
+            }
+            _ => self.long::<BITS>(),
+        }
+    }
+
+    #[cold]
+    fn long<const BITS: u32>(&mut self) -> Result<u64, RecordFault> {
         let mut number = 0;
-        for shift in (0..bits).step_by(7) {
+        for shift in (0..BITS).step_by(7) {
             let [byte] = self.array().ok_or(RecordFault::Cut)?;
             let seven = u64::from(byte & 0x7f);
-            if bits - shift < 7 && seven >> (bits - shift) != 0 {
+            if BITS - shift < 7 && seven >> (BITS - shift) != 0 {
                 return Err(RecordFault::NumberTooLong);
             }
             number |= seven << shift;

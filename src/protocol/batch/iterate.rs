@@ -1,7 +1,5 @@
 //! A run of batches, one after the other.
 
-use model::Offset;
-
 use super::header::CRC_END;
 use super::{BatchError, BatchHeader, HEADER_BYTES, Records};
 
@@ -47,14 +45,9 @@ impl<'a> Batch<'a> {
         Records::of(self, bytes_max)
     }
 
-    /// The records' bytes as they are, compressed or not.
-    pub fn payload(&self) -> &'a [u8] {
-        self.bytes.get(HEADER_BYTES..).unwrap_or_default()
-    }
-
-    /// The offset of the last record, inclusive.
-    pub fn last_offset(&self) -> Offset {
-        self.header.last_offset()
+    /// The header's bytes, and the records' as they are, compressed or not.
+    pub(super) fn split(&self) -> (&'a [u8], &'a [u8]) {
+        self.bytes.split_at_checked(HEADER_BYTES).unwrap_or_default()
     }
 }
 

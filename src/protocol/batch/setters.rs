@@ -21,19 +21,25 @@ pub fn set_leader_epoch(batch: &mut [u8], epoch: LeaderEpoch) {
 /// Says that the broker appended all records at `now`, and computes the CRC anew.
 pub fn set_log_append_time(batch: &mut [u8], now: Timestamp) {
     let header = header_of(batch);
-    let attributes = Attributes(i16::from_be_bytes([header[21], header[22]])).with_log_append_time();
-    header[header::CRC_END..23].copy_from_slice(&attributes.0.to_be_bytes());
+    let attributes = Attributes(i16::from_be_bytes([header[21], header[22]]));
     header[35..43].copy_from_slice(&now.0.to_be_bytes());
+    set_attributes(batch, attributes.with_log_append_time());
     set_crc(batch);
 }
 
-/// Sets the length field: all bytes behind it.
-pub(super) fn set_length(batch: &mut [u8], length: i32) {
-    header_of(batch)[8..header::LENGTH_END].copy_from_slice(&length.to_be_bytes());
+/// Sets the attributes; the CRC is wrong then.
+pub(super) fn set_attributes(batch: &mut [u8], attributes: Attributes) {
+    header_of(batch)[header::CRC_END..23].copy_from_slice(&attributes.0.to_be_bytes());
 }
 
-/// Computes the CRC anew.
-pub(super) fn set_crc(batch: &mut [u8]) {
+/// Sets the length field to what is there, and computes the CRC anew.
+pub(super) fn set_length_and_crc(batch: &mut [u8]) {
+    let length = i32::try_from(batch.len() - header::LENGTH_END).expect("a batch is smaller than 2 GiB");
+    header_of(batch)[8..header::LENGTH_END].copy_from_slice(&length.to_be_bytes());
+    set_crc(batch);
+}
+
+fn set_crc(batch: &mut [u8]) {
     let crc = crc_of(batch);
     header_of(batch)[17..header::CRC_END].copy_from_slice(&crc.to_be_bytes());
 }

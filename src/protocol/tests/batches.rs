@@ -6,8 +6,8 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use protocol::batch::{
-    Batch, BatchBuilder, BatchError, Codec, CodecError, HEADER_BYTES, batches, compress, decompress,
-    set_base_offset,
+    Batch, BatchBuilder, BatchError, BatchHeader, Codec, CodecError, HEADER_BYTES, batches, compress,
+    decompress, recompress, set_base_offset,
 };
 
 const BYTES_MAX: usize = 1 << 20;
@@ -95,6 +95,18 @@ proptest! {
     }
 
     #[test]
+    fn another_codec_changes_neither_records_nor_header(from in codec(), to in codec(), records in vec(written(), 1..9)) {
+        let bytes = build(from, &records);
+        let batch = Batch::parse(&bytes).unwrap();
+        let other = recompress(&batch, to, BYTES_MAX).unwrap();
+        let header = Batch::parse(&other).unwrap().header;
+        prop_assert_eq!(header.attributes.codec(), Ok(to));
+        let BatchHeader { length, crc, attributes, .. } = header;
+        prop_assert_eq!(header, BatchHeader { length, crc, attributes, ..batch.header });
+        prop_assert_eq!(read(&other), Ok(records));
+    }
+
+    #[test]
     fn every_codec_gives_back_what_it_took(codec in codec(), bytes in vec(any::<u8>(), 0..100_000)) {
         let compressed = compress(codec, &bytes);
         prop_assert_eq!(decompress(codec, &compressed, bytes.len()), Ok(bytes));
@@ -128,7 +140,7 @@ proptest! {
         }
         bytes.extend(tail);
         for batch in batches(&bytes).flatten() {
-            let _ = (batch.last_offset(), batch.header.next_offset(), batch.header.last_sequence());
+            let _ = (batch.header.last_offset(), batch.header.next_offset(), batch.header.last_sequence());
             if let Ok(records) = batch.records(BYTES_MAX) {
                 prop_assert!(records.iter().count() <= records.size_bytes() + 1);
             }
