@@ -25,4 +25,8 @@ impl Limits {
     pub const OPEN_FILES_MAX: usize = 8_000;
     /// Bytes of protocol metadata and assignment that a group's member may send (Kafka has only the frame's limit).
     pub const GROUP_METADATA_BYTES_MAX: usize = 1 << 20;
+    /// Bytes of all assignments together that a group's leader may send.
+    pub const GROUP_ASSIGNMENT_BYTES_MAX: usize = 16 << 20;
+    /// Members of one group that were told their id and have not come back with it.
+    pub const GROUP_PENDING_MEMBERS_MAX: usize = 10_000;
 }

@@ -108,7 +108,8 @@ values! {
     LegacyOffsetCommitValue: 0, |_value| 0;
     // Only version 1 has a time of expiry of its own (`retention.ms` of old OffsetCommit requests).
     OffsetCommitValue: 1, |value| if value.expire_timestamp == -1 { 4 } else { 1 };
-    GroupMetadataValue: 2, |_value| 4;
+    // Version 4 is flexible, and only read.
+    GroupMetadataValue: 2, |_value| 3;
 }
 
 fn prefixed(bytes: &[u8]) -> Result<(i16, &[u8]), RecordError> {

@@ -1,0 +1,98 @@
+//! DeleteGroups, OffsetDelete, and the offsets of partitions that are no more.
+//!
+//! Kafka: `GroupCoordinatorShard.deleteGroups`, `OffsetMetadataManager.deleteOffsets`, `onPartitionsDeleted`; KIP-496.
+
+use model::{ErrorCode, GroupId, TopicPartition};
+
+use crate::command::{DeleteOffsets, DeletedGroup, GroupState, TopicErrors, TopicPartitions};
+use crate::group::Group;
+use crate::groups::Groups;
+use crate::outcome::Outcome;
+use crate::record::CoordinatorRecord;
+
+impl Groups {
+    /// DeleteGroups: empty groups go, with their offsets.
+    pub fn handle_delete(&mut self, groups: Vec<GroupId>) -> Outcome<Vec<DeletedGroup>> {
+        let mut records = Vec::new();
+        let delete = |group_id| self.delete_group(group_id, &mut records);
+        let reply = groups.into_iter().map(delete).collect();
+        Outcome::records(reply, records)
+    }
+
+    fn delete_group(&self, group_id: GroupId, records: &mut Vec<CoordinatorRecord>) -> DeletedGroup {
+        let (error, error_message) = match self.group(&group_id) {
+            None => (ErrorCode::GroupIdNotFound, Some(not_found(&group_id))),
+            Some(group) if !group.is(GroupState::Empty) => {
+                (ErrorCode::NonEmptyGroup, Some("The group is not empty.".into()))
+            }
+            Some(_) => {
+                records.extend(self.offset_tombstones(&group_id));
+                records.push(CoordinatorRecord::GroupMetadata { group_id: group_id.clone(), value: None });
+                (ErrorCode::None, None)
+            }
+        };
+        DeletedGroup { group_id, error, error_message }
+    }
+
+    fn offset_tombstones(&self, group_id: &GroupId) -> Vec<CoordinatorRecord> {
+        let topics = self.offsets.of(group_id).into_iter().flatten();
+        let partitions = topics.flat_map(|(topic, offsets)| offsets.keys().map(move |p| (topic, *p)));
+        partitions
+            .map(|(topic, partition)| CoordinatorRecord::offset_tombstone(group_id, topic, partition))
+            .collect()
+    }
+
+    /// OffsetDelete: of topics that no consumer of the group is subscribed to.
+    ///
+    /// # Errors
+    /// `GROUP_ID_NOT_FOUND`; `NON_EMPTY_GROUP` for a group that is not one of consumers and has members.
+    pub fn handle_delete_offsets(
+        &mut self,
+        delete: &DeleteOffsets,
+    ) -> Outcome<Result<Vec<TopicErrors>, ErrorCode>> {
+        let Some(group) = self.group(&delete.group_id) else {
+            return Outcome::reply(Err(ErrorCode::GroupIdNotFound));
+        };
+        if !group.is(GroupState::Empty) && !group.is_consumer() {
+            return Outcome::reply(Err(ErrorCode::NonEmptyGroup));
+        }
+        let mut records = Vec::new();
+        let topics = delete.topics.iter().map(|topic| self.delete_topic_offsets(group, topic, &mut records));
+        let reply = topics.collect();
+        Outcome::records(Ok(reply), records)
+    }
+
+    fn delete_topic_offsets(
+        &self,
+        group: &Group,
+        topic: &TopicPartitions,
+        records: &mut Vec<CoordinatorRecord>,
+    ) -> TopicErrors {
+        let is_subscribed = group.is_subscribed_to(&topic.topic);
+        let error = if is_subscribed { ErrorCode::GroupSubscribedToTopic } else { ErrorCode::None };
+        for partition in topic.partitions.iter().filter(|_| !is_subscribed) {
+            if self.offsets.get(&group.id, &topic.topic, *partition).is_some() {
+                records.push(CoordinatorRecord::offset_tombstone(&group.id, &topic.topic, *partition));
+            }
+        }
+        TopicErrors {
+            topic: topic.topic.clone(),
+            topic_id: topic.topic_id,
+            partitions: topic.partitions.iter().map(|partition| (*partition, error)).collect(),
+        }
+    }
+
+    /// Forgets every group's offsets of partitions that were deleted.
+    pub fn handle_partitions_deleted(&mut self, partitions: &[TopicPartition]) -> Outcome<()> {
+        let tombstones = partitions.iter().flat_map(|TopicPartition { topic, partition }| {
+            let groups = self.offsets.groups_with(topic, *partition);
+            groups.map(|group_id| CoordinatorRecord::offset_tombstone(group_id, topic, *partition))
+        });
+        Outcome::records((), tombstones.collect())
+    }
+}
+
+/// What Kafka says of a group that does not exist.
+pub(crate) fn not_found(group_id: &GroupId) -> String {
+    format!("Group {group_id} not found.")
+}
