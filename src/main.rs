@@ -1,2 +1,119 @@
 //! Ottla's command line.
-fn main() {}
+//!
+//! `ottla` alone is a broker at 127.0.0.1:9092. The exit code is 0 where all went well, 1 where it did not, 2 for a
+//! command line that is not one.
+
+#![expect(dead_code, reason = "`serve` comes with the composition root")]
+
+mod config;
+mod health;
+mod logging;
+
+use std::fmt::Display;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+
+use crate::config::{Config, Sources};
+
+// glibc gives large blocks at addresses where copying is ten times slower on some machines.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// A broker for the clients of Apache Kafka
+#[derive(Debug, Parser)]
+#[command(version, args_conflicts_with_subcommands = true)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    serve: Told,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Print the configuration that counts, and where each value comes from
+    Config(Told),
+    /// Ask the node of this configuration whether it answers; the exit code says it
+    Health(Told),
+    /// Print the version
+    Version,
+    /// Print a script that completes commands in a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print config.toml
+    #[command(hide = true)]
+    Reference,
+}
+
+/// What a node is told on the command line.
+#[derive(Debug, Args)]
+struct Told {
+    /// config.toml, or Java properties where the name ends in .properties
+    file: Option<PathBuf>,
+    /// Set a configuration, instead of what files and environment say
+    #[arg(long = "set", visible_alias = "override", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+fn main() -> ExitCode {
+    let command_line = CommandLine::parse();
+    match command_line.command.unwrap_or(Command::Config(command_line.serve)) {
+        Command::Config(told) => told.with_config(|config| print(&table(config))),
+        Command::Health(told) => told.with_config(health),
+        Command::Version => print(concat!("ottla ", env!("CARGO_PKG_VERSION"), "\n")),
+        Command::Completions { shell } => completions(shell),
+        Command::Reference => print(&config::reference()),
+    }
+}
+
+impl Told {
+    /// Goes on with the configuration that this and all else adds up to.
+    fn with_config(self, go_on: impl FnOnce(&Config) -> ExitCode) -> ExitCode {
+        match Config::load(&Sources::of_process(self.file, self.set)) {
+            Ok(config) => go_on(&config),
+            Err(error) => refuse(&error),
+        }
+    }
+}
+
+fn health(config: &Config) -> ExitCode {
+    match health::check(config) {
+        Ok(address) => print(&format!("{address} answers\n")),
+        Err(error) => refuse(&error),
+    }
+}
+
+fn completions(shell: Shell) -> ExitCode {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut CommandLine::command(), "ottla", &mut script);
+    print(&String::from_utf8_lossy(&script))
+}
+
+/// A line for each key: name, value, origin.
+fn table(config: &Config) -> String {
+    let keys = config.described();
+    let width = keys.iter().map(|key| key.name.len()).max().unwrap_or_default();
+    let line = |key: &metadata::config::Described| {
+        let value = if key.sensitive { "(hidden)" } else { key.value.as_deref().unwrap_or("(not set)") };
+        format!("{:width$}  {value}  # {}\n", key.name, config.origin(key))
+    };
+    let remarks = config.remarks.iter().map(|remark| format!("# {remark}\n"));
+    keys.iter().map(line).chain(remarks).collect()
+}
+
+/// Prints to standard output; a reader that went away is no failure.
+fn print(text: &str) -> ExitCode {
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    ExitCode::SUCCESS
+}
+
+fn refuse(error: &dyn Display) -> ExitCode {
+    eprintln!("ottla: {error}");
+    ExitCode::FAILURE
+}

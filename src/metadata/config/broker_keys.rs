@@ -365,6 +365,10 @@ pub static BROKER_KEYS: &[ConfigKey] = broker_keys! {
 "share.coordinator.state.topic.segment.bytes" Int "104857600" AtLeast(1), ReadOnly, Later =>
     "The segment size of __share_group_state, in bytes.";
 
+// Ottla's own lines
+"log.format" String "text" OneOf(&["text", "json"]), ReadOnly, Used =>
+    "What a line of Ottla's own log looks like: `text` for people, `json` for machines.";
+
 // Threads, quotas, metrics
 "num.network.threads" Int "3" AtLeast(1), ClusterWide, Later =>
     "Kafka's count of threads that read and write sockets. Ottla runs on as many threads as it has cores.";

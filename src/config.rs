@@ -1,0 +1,403 @@
+//! What a node was told to be: every source of configuration put together, checked, and each value's origin kept.
+//!
+//! Sources, those that count more last: Ottla's defaults, a file (`config.toml`, or Java properties where its name ends
+//! in `.properties`), the environment (`KAFKA_…`, then `OTTLA_…`), `--set KEY=VALUE`. All use Kafka's names, whose types
+//! and defaults are the registry of `metadata::config`. An unknown key is refused where somebody wrote it for Ottla
+//! (config.toml, --set), and told once where it may be meant for Kafka (properties, environment).
+//!
+//! Invariants: nothing else reads the environment; a [`Config`] that exists can be started with.
+//!
+//! Kafka: `KafkaConfig`, `KafkaDockerWrapper`.
+
+mod environment;
+mod file;
+mod layer;
+mod listeners;
+mod properties;
+mod reach;
+mod reference;
+mod remark;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use figment::{Figment, Provider};
+use metadata::config::{BrokerConfig, BrokerConfigError, ConfigSource, Described};
+use model::ClusterId;
+
+use layer::Layer;
+pub(crate) use listeners::{Address, Listener, ListenerError};
+pub(crate) use reference::reference;
+pub(crate) use remark::Remark;
+
+use crate::logging::{Format, Logging};
+
+/// What a node was told to be.
+#[derive(Debug)]
+pub(crate) struct Config {
+    /// The values of Kafka's keys.
+    pub(crate) broker: BrokerConfig,
+    /// Where to listen, and what to tell clients.
+    pub(crate) listeners: Vec<Listener>,
+    /// The id for a cluster that does not exist yet; without one it makes its own.
+    pub(crate) cluster_id: Option<ClusterId>,
+    /// How to log.
+    pub(crate) logging: Logging,
+    /// What a person should know of what was set, though it does not keep the node from starting.
+    pub(crate) remarks: Vec<Remark>,
+    /// Whether this process runs in a container.
+    pub(crate) in_container: bool,
+    origins: BTreeMap<String, String>,
+}
+
+/// Where to look for configuration.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    /// The file, if one was named.
+    pub(crate) file: Option<PathBuf>,
+    /// The environment.
+    pub(crate) environment: Vec<(String, String)>,
+    /// `KEY=VALUE` of the command line.
+    pub(crate) set: Vec<String>,
+}
+
+/// Why a node cannot be started with what it was told.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigError {
+    /// The file is not there, or may not be read.
+    #[error("cannot read {}: {error}", path.display())]
+    Unreadable { path: PathBuf, error: std::io::Error },
+    /// The file is not TOML.
+    #[error("{} is not valid TOML: {error}", path.display())]
+    NotToml { path: PathBuf, error: Box<figment::Error> },
+    /// `--set` without a `=`.
+    #[error("--set {0} is not of the form KEY=VALUE")]
+    NotAPair(String),
+    /// A key or a value is wrong.
+    #[error("{origin}: {error}")]
+    Key { origin: String, error: BrokerConfigError },
+    /// The listeners are wrong.
+    #[error(transparent)]
+    Listeners(#[from] ListenerError),
+    /// An authorizer that is not there.
+    #[error(
+        "authorizer.class.name asks for {0}, and this version of Ottla has no authorizer. Without it everybody may do \
+         everything, so the node does not start: remove the key to allow that"
+    )]
+    NoAuthorizer(String),
+    /// Only a part of a node.
+    #[error(
+        "process.roles is {0}: this version of Ottla is a cluster of one node, which is broker and controller. \
+         Set it to broker,controller or remove it"
+    )]
+    NotCombined(String),
+    /// Other nodes.
+    #[error(
+        "controller.quorum.voters names other nodes ({0}): this version of Ottla is a cluster of one node. Remove the key"
+    )]
+    OtherVoters(String),
+    /// Not among its own voters.
+    #[error(
+        "If process.roles contains the 'controller' role, the node id {node_id} must be included in the set of voters \
+         controller.quorum.voters={voters}"
+    )]
+    NotAVoter { node_id: i64, voters: String },
+}
+
+/// Where nothing else is said: this machine only, for a node that asks nobody who he is.
+const LOCAL_LISTENER: &str = "PLAINTEXT://127.0.0.1:9092";
+
+impl Sources {
+    /// This process's environment, with a file and pairs of the command line.
+    pub(crate) fn of_process(file: Option<PathBuf>, set: Vec<String>) -> Self {
+        let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        };
+        Self { file, environment: std::env::vars_os().filter_map(text).collect(), set }
+    }
+
+    fn variable(&self, name: &str) -> Option<&str> {
+        self.environment
+            .iter()
+            .find(|each| each.0 == name)
+            .map(|each| each.1.as_str())
+            .filter(|text| !text.is_empty())
+    }
+
+    /// The layers that were given, the strongest last.
+    fn layers(&self) -> Result<Vec<Layer>, ConfigError> {
+        let mut layers = Vec::new();
+        if let Some(path) = &self.file {
+            layers.push(file::read(path)?);
+        }
+        layers.extend(environment::variables(&self.environment).into_iter().map(Layer::of_variable));
+        layers.push(Layer::of_command_line(&self.set)?);
+        Ok(layers)
+    }
+
+    fn is_java(&self) -> bool {
+        self.file.as_deref().is_some_and(file::is_properties)
+    }
+}
+
+impl Config {
+    /// Puts the sources together.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its origin.
+    pub(crate) fn load(sources: &Sources) -> Result<Self, ConfigError> {
+        let layers = sources.layers()?;
+        let mut remarks = remark::Remarks::default();
+        for layer in &layers {
+            layer.check(&mut remarks)?;
+        }
+        let values = merged(with_defaults(layers, sources.is_java()));
+        let mut broker = BrokerConfig::default();
+        let mut origins = BTreeMap::new();
+        for (key, (value, origin)) in values {
+            refuse_authorizer(&key, &value)?;
+            match broker.set(&key, &value) {
+                Ok(accepted) => remarks.accepted(&key, accepted),
+                Err(_) => continue, // told by the layer's check
+            }
+            origins.insert(key, origin);
+        }
+        one_node(&broker)?;
+        Ok(Self {
+            listeners: listeners::listeners(&broker.layers())?,
+            cluster_id: sources.variable("CLUSTER_ID").map(ClusterId::from),
+            logging: logging(sources, &broker),
+            remarks: remarks.into_all(),
+            in_container: reach::in_container(sources.variable("KUBERNETES_SERVICE_HOST").is_some()),
+            broker,
+            origins,
+        })
+    }
+
+    /// Every key of brokers with the value that counts.
+    pub(crate) fn described(&self) -> Vec<Described> {
+        self.broker.layers().describe_broker(|_| true)
+    }
+
+    /// Where a key's value comes from.
+    pub(crate) fn origin(&self, key: &Described) -> &str {
+        match key.source {
+            ConfigSource::Default => "default",
+            _ => self.origins.get(key.name).map_or("an older name of the key", String::as_str),
+        }
+    }
+
+    /// The folders that hold the partitions.
+    pub(crate) fn log_dirs(&self) -> Vec<PathBuf> {
+        let layers = self.broker.layers();
+        let named = layers.list("log.dirs");
+        let dirs = if named.is_empty() { layers.list("log.dir") } else { named };
+        dirs.iter().map(|dir| Path::new(dir).to_owned()).collect()
+    }
+
+    /// This node's number.
+    pub(crate) fn node_id(&self) -> i64 {
+        self.broker.layers().integer("node.id")
+    }
+}
+
+/// Ottla's own defaults under what was given. A file of Kafka's keeps Kafka's default, every address.
+fn with_defaults(layers: Vec<Layer>, is_java: bool) -> Vec<Layer> {
+    let set = |key: &str| layers.iter().rev().find_map(|layer| layer.get(key)).map(str::to_owned);
+    let listeners = match (set("listeners"), set("advertised.listeners")) {
+        (Some(_), _) => None,
+        (None, Some(advertised)) => Some(at_every_address(&advertised)),
+        (None, None) if is_java => None,
+        (None, None) => Some(LOCAL_LISTENER.to_owned()),
+    };
+    let ours = listeners.map(|listeners| Layer::of_ottla("listeners", listeners));
+    ours.into_iter().chain(layers).collect()
+}
+
+/// Listeners for what clients are told: the same names and ports, at every address of this machine.
+fn at_every_address(advertised: &str) -> String {
+    let every = |listener: &str| match (listener.split_once("://"), listener.rsplit_once(':')) {
+        (Some((name, _)), Some((_, port))) => format!("{}://0.0.0.0:{port}", name.trim()),
+        _ => listener.to_owned(),
+    };
+    advertised.split(',').map(every).collect::<Vec<_>>().join(",")
+}
+
+/// Key, value and origin of what counts.
+fn merged(layers: Vec<Layer>) -> BTreeMap<String, (String, String)> {
+    let figment = layers.into_iter().fold(Figment::new(), Figment::merge);
+    let dict = figment.data().unwrap_or_default().remove(&figment::Profile::Default).unwrap_or_default();
+    let with_origin = |(key, value): (String, figment::value::Value)| {
+        let origin = figment.get_metadata(value.tag()).map_or_else(String::new, |each| each.name.to_string());
+        (key, (layer::text(&value), origin))
+    };
+    dict.into_iter().map(with_origin).collect()
+}
+
+fn refuse_authorizer(key: &str, value: &str) -> Result<(), ConfigError> {
+    let asked = key == "authorizer.class.name" && !value.trim().is_empty();
+    if asked { Err(ConfigError::NoAuthorizer(value.to_owned())) } else { Ok(()) }
+}
+
+/// This version is a cluster of one node, and says so to whoever asks for another.
+fn one_node(broker: &BrokerConfig) -> Result<(), ConfigError> {
+    let layers = broker.layers();
+    let roles = layers.list("process.roles");
+    if roles.len() < 2 {
+        return Err(ConfigError::NotCombined(roles.join(",")));
+    }
+    let (voters, node_id) = (layers.list("controller.quorum.voters"), layers.integer("node.id"));
+    let is_me = |voter: &String| voter.split_once('@').is_some_and(|(id, _)| id.parse() == Ok(node_id));
+    if !voters.is_empty() && !voters.iter().any(is_me) {
+        return Err(ConfigError::NotAVoter { node_id, voters: voters.join(",") });
+    }
+    if voters.len() > 1 {
+        return Err(ConfigError::OtherVoters(voters.join(",")));
+    }
+    Ok(())
+}
+
+/// `RUST_LOG`, else the variable that Kafka's images have for the root logger.
+fn logging(sources: &Sources, broker: &BrokerConfig) -> Logging {
+    let filter = sources.variable("RUST_LOG").map(str::to_owned);
+    let level = || {
+        sources.variable("KAFKA_LOG4J_ROOT_LOGLEVEL").map(|level| format!("ottla={}", level.to_lowercase()))
+    };
+    let json = broker.layers().text("log.format").as_deref() == Some("json");
+    Logging { filter: filter.or_else(level), format: if json { Format::Json } else { Format::Text } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sources(environment: &[(&str, &str)], set: &[&str]) -> Sources {
+        let environment = environment.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
+        Sources { file: None, environment, set: set.iter().map(|pair| (*pair).to_owned()).collect() }
+    }
+
+    fn loaded(environment: &[(&str, &str)], set: &[&str]) -> Config {
+        Config::load(&sources(environment, set)).expect("valid")
+    }
+
+    fn refusal(environment: &[(&str, &str)], set: &[&str]) -> String {
+        Config::load(&sources(environment, set)).expect_err("refused").to_string()
+    }
+
+    fn with_file(name: &str, text: &str) -> Result<Config, ConfigError> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("a file");
+        Config::load(&Sources { file: Some(path), ..Sources::default() })
+    }
+
+    fn origin_of<'a>(config: &'a Config, name: &str) -> (Option<String>, &'a str) {
+        let key = config.described().into_iter().find(|key| key.name == name).expect("a key");
+        (key.value.clone(), config.origin(&key))
+    }
+
+    #[test]
+    fn without_configuration_a_node_listens_at_this_machine_only() {
+        let config = loaded(&[], &[]);
+        assert_eq!(config.listeners[0].bind.to_string(), "127.0.0.1:9092");
+        assert_eq!(config.log_dirs(), [PathBuf::from("data")]);
+        assert_eq!(config.node_id(), 1);
+    }
+
+    #[test]
+    fn the_command_line_counts_more_than_the_environment_and_ottlas_variables_more_than_kafkas() {
+        let environment = [("KAFKA_NUM_PARTITIONS", "2"), ("KAFKA_NODE_ID", "2"), ("OTTLA_NODE_ID", "3")];
+        let config = loaded(&environment, &["num.partitions=4"]);
+        assert_eq!(origin_of(&config, "num.partitions"), (Some("4".into()), "command line"));
+        assert_eq!(origin_of(&config, "node.id"), (Some("3".into()), "environment variable OTTLA_NODE_ID"));
+        assert_eq!(origin_of(&config, "log.retention.hours"), (Some("168".into()), "default"));
+    }
+
+    #[test]
+    fn broker_id_of_one_source_and_node_id_of_another_are_one_key() {
+        assert_eq!(loaded(&[("KAFKA_NODE_ID", "2")], &["broker.id=7"]).node_id(), 7);
+        assert_eq!(loaded(&[("KAFKA_BROKER_ID", "2")], &["node.id=7"]).node_id(), 7);
+    }
+
+    #[test]
+    fn toml_keys_may_be_quoted_or_nested_and_values_of_any_type() {
+        let text = "\"max.connections\" = 10\n\"max.connections.per.ip\" = 5\nnum.partitions = 3\n\
+                    [log]\ndirs = [\"a\", \"b\"]\ncleaner.enable = false\n";
+        let config = with_file("config.toml", text).expect("valid");
+        assert_eq!(config.log_dirs(), [PathBuf::from("a"), PathBuf::from("b")]);
+        let layers = config.broker.layers();
+        assert_eq!((layers.integer("max.connections"), layers.integer("num.partitions")), (10, 3));
+    }
+
+    #[test]
+    fn an_unknown_key_of_a_toml_file_is_refused_with_the_one_that_was_meant() {
+        let why = with_file("config.toml", "num.partitons = 3").expect_err("refused").to_string();
+        assert!(
+            why.ends_with(
+                "config.toml: Unknown configuration key num.partitons, did you mean num.partitions?"
+            ),
+            "{why}"
+        );
+    }
+
+    #[test]
+    fn keys_of_a_properties_file_that_are_not_needed_are_one_remark() {
+        let text =
+            "ssl.keystore.location=/k\nnum.partitons=3\nlistener.name.a.ssl.key.password=x\nlog.dirs=/d\n";
+        let config = with_file("server.properties", text).expect("valid");
+        assert_eq!(config.log_dirs(), [PathBuf::from("/d")]);
+        let remarks: Vec<String> = config.remarks.iter().map(ToString::to_string).collect();
+        assert_eq!(remarks.len(), 2, "{remarks:?}");
+        assert!(
+            remarks[0].contains("listener.name.a.ssl.key.password, ssl.keystore.location"),
+            "{remarks:?}"
+        );
+        assert!(remarks[1].contains("num.partitons (did you mean num.partitions?)"), "{remarks:?}");
+    }
+
+    #[test]
+    fn a_properties_file_without_listeners_has_kafkas_default() {
+        let config = with_file("server.properties", "node.id=1\n").expect("valid");
+        assert_eq!(config.listeners[0].bind.to_string(), ":9092");
+    }
+
+    #[test]
+    fn advertised_listeners_alone_are_listened_at_on_every_address() {
+        let environment = [("KAFKA_ADVERTISED_LISTENERS", "PLAINTEXT://kafka:9092,")];
+        let config = loaded(&environment, &[]);
+        assert_eq!(config.listeners[0].bind.to_string(), "0.0.0.0:9092");
+        assert_eq!(
+            config.listeners[0].advertised.as_ref().map(ToString::to_string),
+            Some("kafka:9092".into())
+        );
+    }
+
+    #[test]
+    fn a_missing_file_and_a_wrong_value_are_refused_with_their_origin() {
+        let missing = Sources { file: Some("no/such/file.toml".into()), ..Sources::default() };
+        let why = Config::load(&missing).expect_err("refused").to_string();
+        assert!(why.starts_with("cannot read no/such/file.toml: "), "{why}");
+        let why = refusal(&[("KAFKA_NODE_ID", "x")], &[]);
+        assert_eq!(
+            why,
+            "environment variable KAFKA_NODE_ID: Invalid value x for configuration node.id: Not a number of type INT"
+        );
+        assert_eq!(refusal(&[], &["a"]), "--set a is not of the form KEY=VALUE");
+    }
+
+    #[test]
+    fn what_this_version_has_not_is_refused() {
+        assert!(refusal(&[], &["authorizer.class.name=x.Y"]).contains("no authorizer"));
+        assert!(refusal(&[], &["process.roles=broker"]).contains("cluster of one node"));
+        assert!(refusal(&[], &["controller.quorum.voters=1@a:1,2@b:1"]).contains("names other nodes"));
+        assert!(refusal(&[], &["controller.quorum.voters=2@b:1"]).contains("the node id 1 must be included"));
+    }
+
+    #[test]
+    fn the_log_filter_is_rusts_or_else_kafkas() {
+        let kafka = ("KAFKA_LOG4J_ROOT_LOGLEVEL", "DEBUG");
+        assert_eq!(loaded(&[kafka], &[]).logging.filter.as_deref(), Some("ottla=debug"));
+        assert_eq!(loaded(&[kafka, ("RUST_LOG", "trace")], &[]).logging.filter.as_deref(), Some("trace"));
+        assert_eq!(loaded(&[], &["log.format=json"]).logging.format, Format::Json);
+    }
+}
