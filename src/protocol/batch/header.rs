@@ -1,18 +1,26 @@
 //! The header of a batch.
 
+use std::ops::Range;
+
 use model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, Timestamp};
 
 use super::{Attributes, BatchError, cursor::Cursor};
 
 /// Bytes of a batch before its records.
 pub const HEADER_BYTES: usize = 61;
-/// Bytes that the length field does not count: the base offset and itself.
-pub(super) const LENGTH_END: usize = 12;
-/// Up to and with the magic, which stands there in every version.
-const MAGIC_END: usize = 17;
-/// Where the bytes under the CRC begin.
-pub(super) const CRC_END: usize = 21;
+/// The only version that there still is.
 pub(super) const MAGIC: i8 = 2;
+
+// The fields that are set in place.
+pub(super) const BASE_OFFSET: Range<usize> = 0..8;
+pub(super) const LENGTH: Range<usize> = 8..12;
+pub(super) const LEADER_EPOCH: Range<usize> = 12..16;
+pub(super) const CRC: Range<usize> = 17..21;
+pub(super) const ATTRIBUTES: Range<usize> = 21..23;
+pub(super) const MAX_TIMESTAMP: Range<usize> = 35..43;
+
+/// Up to and with the magic, which stands there in every version.
+const MAGIC_END: usize = CRC.start;
 
 /// The header of a batch, field by field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +100,7 @@ impl BatchHeader {
 
     /// Bytes of the whole batch, header and all.
     pub fn size(&self) -> usize {
-        LENGTH_END + self.length as usize
+        LENGTH.end + self.length as usize
     }
 
     /// The offset of the last record, inclusive.
@@ -133,7 +141,7 @@ fn check_start(bytes: &[u8]) -> Result<i32, BatchError> {
     let [_, _, _, _, _, _, _, _, a, b, c, d, _, _, _, _, magic] = *start;
     let length = i32::from_be_bytes([a, b, c, d]);
     match magic.cast_signed() {
-        MAGIC if length < (HEADER_BYTES - LENGTH_END) as i32 => Err(BatchError::InvalidLength { length }),
+        MAGIC if length < (HEADER_BYTES - LENGTH.end) as i32 => Err(BatchError::InvalidLength { length }),
         MAGIC => Ok(length),
         magic @ 0..=1 => Err(BatchError::UnsupportedMagic { magic }),
         magic => Err(BatchError::UnknownMagic { magic }),

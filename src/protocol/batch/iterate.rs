@@ -1,6 +1,6 @@
 //! A run of batches, one after the other.
 
-use super::header::CRC_END;
+use super::header::CRC;
 use super::{BatchError, BatchHeader, HEADER_BYTES, Records};
 
 /// One whole batch.
@@ -45,15 +45,15 @@ impl<'a> Batch<'a> {
         Records::of(self, bytes_max)
     }
 
-    /// The header's bytes, and the records' as they are, compressed or not.
-    pub(super) fn split(&self) -> (&'a [u8], &'a [u8]) {
-        self.bytes.split_at_checked(HEADER_BYTES).unwrap_or_default()
+    /// The records' bytes as they are, compressed or not.
+    pub(super) fn payload(&self) -> &'a [u8] {
+        self.bytes.get(HEADER_BYTES..).unwrap_or_default()
     }
 }
 
 /// The checksum that the batch should have; 0 where it has not even a header.
 pub(super) fn crc_of(batch: &[u8]) -> u32 {
-    crc32c::crc32c(batch.get(CRC_END..).unwrap_or_default())
+    crc32c::crc32c(batch.get(CRC.end..).unwrap_or_default())
 }
 
 /// The batches in `bytes`, in order. Ends at the first that is cut or malformed, after giving its error.

@@ -24,10 +24,9 @@ pub struct Records<'a> {
 
 impl<'a> Records<'a> {
     pub(super) fn of(batch: &Batch<'a>, bytes_max: usize) -> Result<Self, BatchError> {
-        let (_, payload) = batch.split();
         let bytes = match batch.header.attributes.codec()? {
-            Codec::None => Cow::Borrowed(payload),
-            codec => Cow::Owned(decompress(codec, payload, bytes_max)?),
+            Codec::None => Cow::Borrowed(batch.payload()),
+            codec => Cow::Owned(decompress(codec, batch.payload(), bytes_max)?),
         };
         let count = batch.header.record_count;
         if usize::try_from(count).is_ok_and(|count| count <= bytes.len() / RECORD_BYTES_MIN) {

@@ -5,43 +5,39 @@
 
 use model::{LeaderEpoch, Offset, Timestamp};
 
+use super::header::{ATTRIBUTES, BASE_OFFSET, CRC, LEADER_EPOCH, LENGTH, MAX_TIMESTAMP};
 use super::iterate::crc_of;
-use super::{Attributes, HEADER_BYTES, header};
+use super::{Attributes, HEADER_BYTES};
 
 /// Sets the offset of the first record.
 pub fn set_base_offset(batch: &mut [u8], offset: Offset) {
-    header_of(batch)[..8].copy_from_slice(&offset.0.to_be_bytes());
+    header_of(batch)[BASE_OFFSET].copy_from_slice(&offset.0.to_be_bytes());
 }
 
 /// Sets the epoch of the leader that appends it.
 pub fn set_leader_epoch(batch: &mut [u8], epoch: LeaderEpoch) {
-    header_of(batch)[header::LENGTH_END..16].copy_from_slice(&epoch.0.to_be_bytes());
+    header_of(batch)[LEADER_EPOCH].copy_from_slice(&epoch.0.to_be_bytes());
 }
 
 /// Says that the broker appended all records at `now`, and computes the CRC anew.
 pub fn set_log_append_time(batch: &mut [u8], now: Timestamp) {
     let header = header_of(batch);
-    let attributes = Attributes(i16::from_be_bytes([header[21], header[22]]));
-    header[35..43].copy_from_slice(&now.0.to_be_bytes());
-    set_attributes(batch, attributes.with_log_append_time());
+    let attributes = Attributes(i16::from_be_bytes([header[ATTRIBUTES.start], header[ATTRIBUTES.start + 1]]));
+    header[ATTRIBUTES].copy_from_slice(&attributes.with_log_append_time().0.to_be_bytes());
+    header[MAX_TIMESTAMP].copy_from_slice(&now.0.to_be_bytes());
     set_crc(batch);
-}
-
-/// Sets the attributes; the CRC is wrong then.
-pub(super) fn set_attributes(batch: &mut [u8], attributes: Attributes) {
-    header_of(batch)[header::CRC_END..23].copy_from_slice(&attributes.0.to_be_bytes());
 }
 
 /// Sets the length field to what is there, and computes the CRC anew.
 pub(super) fn set_length_and_crc(batch: &mut [u8]) {
-    let length = i32::try_from(batch.len() - header::LENGTH_END).expect("a batch is smaller than 2 GiB");
-    header_of(batch)[8..header::LENGTH_END].copy_from_slice(&length.to_be_bytes());
+    let length = i32::try_from(batch.len() - LENGTH.end).expect("a batch is smaller than 2 GiB");
+    header_of(batch)[LENGTH].copy_from_slice(&length.to_be_bytes());
     set_crc(batch);
 }
 
 fn set_crc(batch: &mut [u8]) {
     let crc = crc_of(batch);
-    header_of(batch)[17..header::CRC_END].copy_from_slice(&crc.to_be_bytes());
+    header_of(batch)[CRC].copy_from_slice(&crc.to_be_bytes());
 }
 
 fn header_of(batch: &mut [u8]) -> &mut [u8; HEADER_BYTES] {
