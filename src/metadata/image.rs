@@ -220,7 +220,7 @@ mod tests {
         let found = image.topics.by_name("t").expect("the topic");
         assert_eq!(found.id, Uuid([7; 16]));
         assert_eq!(image.topics.by_id(found.id), Some(found));
-        assert_eq!(found.partitions[&0].directories, [crate::Partition::UNASSIGNED; 2]);
+        assert_eq!(found.partitions[&0].directories, [crate::Partition::MIGRATING; 2]);
         assert_eq!(image.end(), Offset(10));
     }
 

@@ -51,7 +51,9 @@ const NO_LEADER_CHANGE: i32 = -2;
 
 impl Partition {
     /// The broker may put the replica in the folder that it likes (Kafka: `DirectoryId.UNASSIGNED`).
-    pub const UNASSIGNED: DirectoryId = model::Uuid([0; 16]);
+    pub const UNASSIGNED: DirectoryId = model::Uuid([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+    /// The record is older than folders (Kafka: `DirectoryId.MIGRATING`).
+    pub const MIGRATING: DirectoryId = model::Uuid([0; 16]);
 
     /// Whether `node` has a replica.
     pub fn has_replica(&self, node: NodeId) -> bool {
@@ -161,5 +163,5 @@ fn some_ids(nodes: &[NodeId]) -> Option<Vec<i32>> {
 
 /// One folder a replica, whatever the record has of them.
 fn directories(from: &[DirectoryId], replicas: usize) -> Vec<DirectoryId> {
-    (0..replicas).map(|i| from.get(i).copied().unwrap_or(Partition::UNASSIGNED)).collect()
+    (0..replicas).map(|i| from.get(i).copied().unwrap_or(Partition::MIGRATING)).collect()
 }

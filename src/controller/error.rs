@@ -1,0 +1,217 @@
+//! Why the controller refuses, in Kafka's words, and the code for each.
+
+use metadata::config::ConfigError;
+use model::{BrokerEpoch, ErrorCode, NodeId, PartitionIndex};
+
+/// Why a topic is not created, changed or deleted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the texts say it")]
+pub enum TopicError {
+    #[error("Topic name is invalid: {0}")]
+    InvalidName(String),
+    #[error("Topic '{0}' already exists.")]
+    Exists(String),
+    #[error("Topic '{name}' collides with existing topic: {existing}")]
+    Collides { name: String, existing: String },
+    #[error("Duplicate topic name.")]
+    DuplicateName,
+    #[error("Duplicate topic id.")]
+    DuplicateId,
+    #[error("Creation of internal topic {0} is prohibited.")]
+    Internal(String),
+    #[error("Number of partitions was set to an invalid non-positive value.")]
+    InvalidPartitions,
+    #[error("Replication factor must be larger than 0, or -1 to use the default value.")]
+    InvalidReplicationFactor,
+    #[error("Unable to replicate the partition {factor} time(s): {reason}")]
+    Unreplicable { factor: i16, reason: String },
+    #[error("Excessively large number of partitions per request.")]
+    TooManyPartitions,
+    #[error("Excessively large number of additional partitions per request.")]
+    TooManyAdditionalPartitions,
+    #[error("A manual partition assignment was specified, but numPartitions was not set to -1.")]
+    AssignmentAndPartitions,
+    #[error("A manual partition assignment was specified, but replication factor was not set to -1.")]
+    AssignmentAndReplicationFactor,
+    #[error("{0}")]
+    InvalidAssignment(String),
+    #[error("Null value not supported for topic configs: {0}")]
+    NullConfig(String),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error("This server does not host this topic-partition.")]
+    UnknownName,
+    #[error("This server does not host this topic ID.")]
+    UnknownId,
+    #[error("Neither topic name nor id were specified.")]
+    NeitherNameNorId,
+    #[error("You may not specify both topic name and topic id.")]
+    BothNameAndId,
+    #[error("The provided topic name maps to an ID that was already supplied.")]
+    NameOfGivenId,
+    #[error("Topic deletion is disabled.")]
+    DeletionDisabled,
+    #[error("Topic already has {0} partition(s).")]
+    HasPartitions(usize),
+    #[error("The topic {name} currently has {has} partition(s); {wanted} would not be an increase.")]
+    NoIncrease { name: String, has: usize, wanted: i32 },
+    #[error(
+        "Attempted to add {additional} additional partition(s), but only {given} assignment(s) were specified."
+    )]
+    AssignmentCount { additional: usize, given: usize },
+}
+
+/// Why values of a resource are not changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the texts say it")]
+pub enum AlterConfigError {
+    #[error("Each resource must appear at most once.")]
+    DuplicateResource,
+    #[error("Unknown resource type {0}")]
+    UnknownResourceType(i8),
+    #[error("Error due to duplicate config keys")]
+    DuplicateKeys,
+    #[error("Null value not supported for : {0}")]
+    NullValue(String),
+    #[error("Unknown operation {0}: the operations are 0 (SET), 1 (DELETE), 2 (APPEND) and 3 (SUBTRACT).")]
+    UnknownOperation(i8),
+    #[error("Default topic resources are not allowed.")]
+    DefaultTopic,
+    #[error("Topic name is invalid: {0}")]
+    InvalidTopicName(String),
+    #[error("The topic '{0}' does not exist.")]
+    UnknownTopic(String),
+    #[error("Node id must be an integer, but it is: {0}")]
+    BrokerNotNumber(String),
+    #[error("Unexpected broker id, expected {expected}, but received {received}")]
+    OtherBroker { expected: NodeId, received: String },
+    #[error("Can't {op} to key {key} because its type is not LIST.")]
+    NotList { op: &'static str, key: String },
+    #[error(
+        "The configuration value cannot be added because it exceeds the maximum value size of 32767 bytes."
+    )]
+    TooLong,
+    #[error("Broker-level min.insync.replicas cannot be altered while ELR is enabled.")]
+    BrokerMinInsyncReplicas,
+    #[error("Cluster-level min.insync.replicas cannot be removed while ELR is enabled.")]
+    ClusterMinInsyncReplicas,
+    #[error("Logger {0} does not exist!")]
+    UnknownLogger(String),
+    #[error("Unknown group config name: {0}")]
+    UnknownGroupKey(String),
+    #[error("Client metrics are not collected by this cluster: it has no receiver for them.")]
+    NoClientMetrics,
+    #[error(transparent)]
+    Topic(ConfigError),
+    #[error(transparent)]
+    Broker(ConfigError),
+}
+
+/// Why a broker cannot have what it asks for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the texts say it")]
+pub enum BrokerError {
+    #[error("Broker ID {0} is not currently registered")]
+    NotRegistered(NodeId),
+    #[error("Expected broker epoch {expected}, but got broker epoch {got}")]
+    StaleEpoch { expected: BrokerEpoch, got: BrokerEpoch },
+    #[error(
+        "Unable to register because the broker does not support finalized version {level} of {feature}. \
+         The broker wants a version between {min} and {max}, inclusive."
+    )]
+    UnsupportedFeature { feature: String, level: i16, min: i16, max: i16 },
+    #[error("No directories specified in request")]
+    NoDirectories,
+    #[error("Duplicate directory ID in request")]
+    DuplicateDirectory,
+    #[error("Broker {broker} is already registered with directory {directory}")]
+    ForeignDirectory { broker: NodeId, directory: model::DirectoryId },
+    #[error("Exhausted all producerIds as the next block's end producerId has exceeded the int64 type limit")]
+    NoMoreProducerIds,
+}
+
+impl TopicError {
+    /// A manual assignment that cannot be carried out.
+    pub(crate) fn assignment(reason: impl Into<String>) -> Self {
+        Self::InvalidAssignment(reason.into())
+    }
+
+    pub(crate) fn fenced_assignment(partition: PartitionIndex) -> Self {
+        Self::assignment(format!(
+            "All brokers specified in the manual partition assignment for partition {partition} \
+             are fenced or in controlled shutdown."
+        ))
+    }
+}
+
+impl From<&TopicError> for ErrorCode {
+    fn from(error: &TopicError) -> Self {
+        match error {
+            TopicError::InvalidName(_) | TopicError::Collides { .. } => Self::InvalidTopicException,
+            TopicError::Exists(_) => Self::TopicAlreadyExists,
+            TopicError::DuplicateName
+            | TopicError::DuplicateId
+            | TopicError::Internal(_)
+            | TopicError::AssignmentAndPartitions
+            | TopicError::AssignmentAndReplicationFactor
+            | TopicError::NeitherNameNorId
+            | TopicError::BothNameAndId
+            | TopicError::NameOfGivenId => Self::InvalidRequest,
+            TopicError::InvalidPartitions | TopicError::HasPartitions(_) | TopicError::NoIncrease { .. } => {
+                Self::InvalidPartitions
+            }
+            TopicError::InvalidReplicationFactor | TopicError::Unreplicable { .. } => {
+                Self::InvalidReplicationFactor
+            }
+            TopicError::TooManyPartitions | TopicError::TooManyAdditionalPartitions => Self::PolicyViolation,
+            TopicError::InvalidAssignment(_) | TopicError::AssignmentCount { .. } => {
+                Self::InvalidReplicaAssignment
+            }
+            TopicError::NullConfig(_) | TopicError::Config(_) => Self::InvalidConfig,
+            TopicError::UnknownName => Self::UnknownTopicOrPartition,
+            TopicError::UnknownId => Self::UnknownTopicId,
+            TopicError::DeletionDisabled => Self::TopicDeletionDisabled,
+        }
+    }
+}
+
+impl From<&AlterConfigError> for ErrorCode {
+    fn from(error: &AlterConfigError) -> Self {
+        match error {
+            AlterConfigError::DuplicateResource
+            | AlterConfigError::UnknownResourceType(_)
+            | AlterConfigError::DuplicateKeys
+            | AlterConfigError::NullValue(_)
+            | AlterConfigError::UnknownOperation(_)
+            | AlterConfigError::DefaultTopic
+            | AlterConfigError::BrokerNotNumber(_)
+            | AlterConfigError::OtherBroker { .. }
+            | AlterConfigError::NoClientMetrics
+            // Kafka's brokers look at their own values before the controller does, and answer so.
+            | AlterConfigError::Broker(_) => Self::InvalidRequest,
+            AlterConfigError::InvalidTopicName(_) => Self::InvalidTopicException,
+            AlterConfigError::UnknownTopic(_) => Self::UnknownTopicOrPartition,
+            AlterConfigError::NotList { .. }
+            | AlterConfigError::TooLong
+            | AlterConfigError::BrokerMinInsyncReplicas
+            | AlterConfigError::ClusterMinInsyncReplicas
+            | AlterConfigError::UnknownLogger(_)
+            | AlterConfigError::UnknownGroupKey(_)
+            | AlterConfigError::Topic(_) => Self::InvalidConfig,
+        }
+    }
+}
+
+impl From<&BrokerError> for ErrorCode {
+    fn from(error: &BrokerError) -> Self {
+        match error {
+            BrokerError::NotRegistered(_) => Self::BrokerIdNotRegistered,
+            BrokerError::StaleEpoch { .. } => Self::StaleBrokerEpoch,
+            BrokerError::UnsupportedFeature { .. } => Self::UnsupportedVersion,
+            BrokerError::NoDirectories
+            | BrokerError::DuplicateDirectory
+            | BrokerError::ForeignDirectory { .. } => Self::InvalidRegistration,
+            BrokerError::NoMoreProducerIds => Self::UnknownServerError,
+        }
+    }
+}
