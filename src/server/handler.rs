@@ -1,0 +1,31 @@
+//! Who answers requests.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use env::{BoxFuture, Chunk};
+
+/// Answers the requests of all connections.
+pub trait Handler: Send + Sync + 'static {
+    /// What is known of one connection.
+    type Session: Send + 'static;
+
+    /// A connection begins, by the listener of that name.
+    fn session(&self, listener: &str, peer: SocketAddr) -> Self::Session;
+
+    /// Handles one request up to its ordered point: the connection's next request starts after that.
+    fn handle(&self, session: &mut Self::Session, frame: Bytes) -> impl Future<Output = Outcome> + Send;
+}
+
+/// What the connection does next.
+pub enum Outcome {
+    /// Send this.
+    Now(Vec<Chunk>),
+    /// Send this when it comes, in the order of the requests; the next request may start.
+    Later(BoxFuture<'static, Vec<Chunk>>),
+    /// Send nothing.
+    Nothing,
+    /// Send what came before, and close the connection.
+    Close(Box<dyn fmt::Display + Send>),
+}
