@@ -15,9 +15,6 @@ pub struct Metric<T, const LABELS: usize> {
     value: PhantomData<fn() -> T>,
 }
 
-/// One line of the table, for whoever lists it: name, labels, help.
-pub type Row = (&'static str, &'static [&'static str], &'static str);
-
 const fn count(labels: &[&str]) -> usize {
     labels.len()
 }
@@ -35,8 +32,9 @@ macro_rules! metrics {
             };
         )*
 
-        /// All of them, in the order of the table.
-        pub const ALL: &[Row] = &[$(($name, &[$($($label),*)?], $help),)*];
+        /// Name, labels and help of all of them.
+        #[cfg(test)]
+        const ALL: &[(&str, &[&str], &str)] = &[$(($name, &[$($($label),*)?], $help),)*];
     };
 }
 

@@ -15,6 +15,7 @@ mod file_docs;
 mod file_size;
 mod house;
 mod layers;
+mod lints;
 mod manifest;
 mod purity;
 mod repository;

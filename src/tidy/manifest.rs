@@ -46,4 +46,9 @@ impl<'a> Manifest<'a> {
     pub(crate) fn package(&self, key: &str) -> Option<&Value> {
         self.table.get("package")?.get(key)
     }
+
+    /// Whether the workspace's lints hold here.
+    pub(crate) fn has_lints_of_workspace(&self) -> bool {
+        self.table.get("lints").and_then(|lints| lints.get("workspace")?.as_bool()) == Some(true)
+    }
 }

@@ -2,7 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, Timestamp};
-use protocol::batch::{Batch, Codec, Record, TimestampType, batches};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use protocol::batch::{Batch, Codec, HEADER_BYTES, Record, TimestampType, batches, decompress};
 
 const BYTES_MAX: usize = 1 << 20;
 const FIRST_TIMESTAMP: i64 = 1_700_000_000_000;
@@ -50,6 +52,33 @@ fn kafkas_records_are_not_decompressed_beyond_the_cap() {
         let size = batch.records(BYTES_MAX).unwrap().size_bytes();
         assert!(batch.records(size).is_ok(), "{codec}");
         assert!(batch.records(size - 1).is_err(), "{codec}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    // The CRC would keep almost all of these away from the codecs and the walk, so it is not asked.
+    #[test]
+    fn kafkas_records_with_bytes_changed_are_read_or_refused(
+        codec in proptest::sample::select(&Codec::ALL[..]),
+        changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        cut in 0..40usize,
+    ) {
+        let mut bytes = golden(codec)[HEADER_BYTES..].to_vec();
+        for (at, byte) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        bytes.truncate(bytes.len() - cut);
+        if let Ok(records) = decompress(codec, &bytes, BYTES_MAX) {
+            prop_assert!(records.len() <= BYTES_MAX);
+        }
+        let batch = [&golden(codec)[..HEADER_BYTES], &bytes].concat();
+        for batch in batches(&batch).flatten() {
+            let records = batch.records(BYTES_MAX);
+            prop_assert!(records.is_err() || records.unwrap().iter().count() <= batch.header.record_count as usize + 1);
+        }
     }
 }
 
