@@ -15,7 +15,7 @@ use crate::schema::{Field, Kind, Schema};
 
 /// Why a message could not be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CodecError {
+pub enum MessageError {
     /// The bytes end inside a value.
     #[error("the bytes end inside a value")]
     Short,
@@ -78,17 +78,17 @@ pub(crate) struct Reader<'a> {
 /// A value that the wire knows.
 pub(crate) trait Wire: Sized {
     /// Writes it.
-    fn write(&self, w: &mut Writer<'_>, kind: &'static Kind) -> Result<(), CodecError>;
+    fn write(&self, w: &mut Writer<'_>, kind: &'static Kind) -> Result<(), MessageError>;
     /// Reads it; `None` is a null.
-    fn read(r: &mut Reader<'_>, kind: &'static Kind) -> Result<Option<Self>, CodecError>;
+    fn read(r: &mut Reader<'_>, kind: &'static Kind) -> Result<Option<Self>, MessageError>;
 }
 
 /// A struct made of fields; implemented by `message!`.
 pub(crate) trait Struct: Default {
     /// Hands every field, with its default, to `pass` in the order of the table.
-    fn write_fields(&self, pass: &mut WritePass<'_, '_>) -> Result<(), CodecError>;
+    fn write_fields(&self, pass: &mut WritePass<'_, '_>) -> Result<(), MessageError>;
     /// Lets `pass` fill every field in the order of the table.
-    fn read_fields(&mut self, pass: &mut ReadPass<'_, '_>) -> Result<(), CodecError>;
+    fn read_fields(&mut self, pass: &mut ReadPass<'_, '_>) -> Result<(), MessageError>;
 }
 
 /// A struct that is a message of its own.
@@ -98,17 +98,17 @@ pub(crate) trait Root: Struct {
 }
 
 /// Writes `message` to `out`.
-pub(crate) fn write<M: Root>(message: &M, out: &mut dyn BufMut, version: i16) -> Result<(), CodecError> {
+pub(crate) fn write<M: Root>(message: &M, out: &mut dyn BufMut, version: i16) -> Result<(), MessageError> {
     write_root(message, Some(out), version).map(|_| ())
 }
 
 /// The bytes that `write` would write.
-pub(crate) fn size<M: Root>(message: &M, version: i16) -> Result<usize, CodecError> {
+pub(crate) fn size<M: Root>(message: &M, version: i16) -> Result<usize, MessageError> {
     write_root(message, None, version)
 }
 
 /// The bytes of `message`.
-pub(crate) fn encode<M: Root>(message: &M, version: i16) -> Result<Bytes, CodecError> {
+pub(crate) fn encode<M: Root>(message: &M, version: i16) -> Result<Bytes, MessageError> {
     let mut out = BytesMut::new();
     write(message, &mut out, version)?;
     Ok(out.freeze())
@@ -120,29 +120,33 @@ pub(crate) fn newest<M: Root>() -> i16 {
 }
 
 /// Reads a message and leaves what follows it.
-pub(crate) fn read<M: Root>(bytes: &mut dyn Buf, version: i16) -> Result<M, CodecError> {
+pub(crate) fn read<M: Root>(bytes: &mut dyn Buf, version: i16) -> Result<M, MessageError> {
     let mut r = Reader { bytes, version, flexible: flexible(M::SCHEMA, version)?, nullable: false };
     read_body(&mut r, M::SCHEMA.fields)
 }
 
 /// Reads a message that ends where the bytes end.
-pub(crate) fn decode<M: Root>(mut bytes: &[u8], version: i16) -> Result<M, CodecError> {
+pub(crate) fn decode<M: Root>(mut bytes: &[u8], version: i16) -> Result<M, MessageError> {
     let message = read(&mut bytes, version)?;
-    if bytes.is_empty() { Ok(message) } else { Err(CodecError::Left(bytes.len())) }
+    if bytes.is_empty() { Ok(message) } else { Err(MessageError::Left(bytes.len())) }
 }
 
-fn write_root<M: Root>(message: &M, out: Option<&mut dyn BufMut>, version: i16) -> Result<usize, CodecError> {
+fn write_root<M: Root>(
+    message: &M,
+    out: Option<&mut dyn BufMut>,
+    version: i16,
+) -> Result<usize, MessageError> {
     let flexible = flexible(M::SCHEMA, version)?;
     let mut w = Writer { out, written: 0, version, flexible, nullable: false };
     write_body(message, &mut w, M::SCHEMA.fields)?;
     Ok(w.written)
 }
 
-fn flexible(schema: &'static Schema, version: i16) -> Result<bool, CodecError> {
+fn flexible(schema: &'static Schema, version: i16) -> Result<bool, MessageError> {
     if schema.versions.contains(version) {
         Ok(schema.flexible.contains(version))
     } else {
-        Err(CodecError::Version { message: schema.name, version })
+        Err(MessageError::Version { message: schema.name, version })
     }
 }
 
@@ -163,12 +167,12 @@ impl Writer<'_> {
     }
 
     /// The length of a value of `kind`, or the mark of a null.
-    fn length(&mut self, kind: &Kind, length: Option<usize>) -> Result<(), CodecError> {
-        let length = length.map(i32::try_from).transpose().map_err(|_| CodecError::TooLong)?;
+    fn length(&mut self, kind: &Kind, length: Option<usize>) -> Result<(), MessageError> {
+        let length = length.map(i32::try_from).transpose().map_err(|_| MessageError::TooLong)?;
         if self.flexible {
             self.unsigned_varint(length.map_or(0, |n| n as u32 + 1));
         } else if matches!(kind, Kind::String) {
-            let short = i16::try_from(length.unwrap_or(-1)).map_err(|_| CodecError::TooLong)?;
+            let short = i16::try_from(length.unwrap_or(-1)).map_err(|_| MessageError::TooLong)?;
             self.put(&short.to_be_bytes());
         } else {
             self.put(&length.unwrap_or(-1).to_be_bytes());
@@ -176,9 +180,9 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn null(&mut self, kind: &Kind) -> Result<(), CodecError> {
+    fn null(&mut self, kind: &Kind) -> Result<(), MessageError> {
         if !self.nullable {
-            return Err(CodecError::Null);
+            return Err(MessageError::Null);
         }
         match kind {
             Kind::Struct(_) => self.put(&(-1i8).to_be_bytes()),
@@ -187,15 +191,15 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn value<T: Wire>(&mut self, value: &T, field: &'static Field) -> Result<(), CodecError> {
+    fn value<T: Wire>(&mut self, value: &T, field: &'static Field) -> Result<(), MessageError> {
         self.nullable = field.is_nullable(self.version);
         value.write(self, &field.kind)
     }
 
-    fn tagged<T: Wire>(&mut self, tag: u32, value: &T, field: &'static Field) -> Result<(), CodecError> {
+    fn tagged<T: Wire>(&mut self, tag: u32, value: &T, field: &'static Field) -> Result<(), MessageError> {
         let mut count = Writer { out: None, written: 0, ..*self };
         count.value(value, field)?;
-        let size = u32::try_from(count.written).map_err(|_| CodecError::TooLong)?;
+        let size = u32::try_from(count.written).map_err(|_| MessageError::TooLong)?;
         self.unsigned_varint(tag);
         self.unsigned_varint(size);
         self.value(value, field)
@@ -203,20 +207,20 @@ impl Writer<'_> {
 }
 
 impl Reader<'_> {
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], CodecError> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], MessageError> {
         let mut array = [0; N];
-        self.bytes.try_copy_to_slice(&mut array).map_err(|_| CodecError::Short)?;
+        self.bytes.try_copy_to_slice(&mut array).map_err(|_| MessageError::Short)?;
         Ok(array)
     }
 
-    fn take(&mut self, length: usize) -> Result<Bytes, CodecError> {
+    fn take(&mut self, length: usize) -> Result<Bytes, MessageError> {
         if length > self.bytes.remaining() {
-            return Err(CodecError::Length);
+            return Err(MessageError::Length);
         }
         Ok(self.bytes.copy_to_bytes(length))
     }
 
-    fn unsigned_varint(&mut self) -> Result<u32, CodecError> {
+    fn unsigned_varint(&mut self) -> Result<u32, MessageError> {
         let mut value = 0;
         for shift in (0..32).step_by(7) {
             let [byte] = self.array()?;
@@ -228,11 +232,11 @@ impl Reader<'_> {
                 return Ok(value);
             }
         }
-        Err(CodecError::Length)
+        Err(MessageError::Length)
     }
 
     /// The length of a value of `kind`; `None` is a null.
-    fn length(&mut self, kind: &Kind) -> Result<Option<usize>, CodecError> {
+    fn length(&mut self, kind: &Kind) -> Result<Option<usize>, MessageError> {
         let length = if self.flexible {
             i64::from(self.unsigned_varint()?) - 1
         } else if matches!(kind, Kind::String) {
@@ -242,13 +246,13 @@ impl Reader<'_> {
         };
         match length {
             -1 => Ok(None),
-            _ => usize::try_from(length).map(Some).map_err(|_| CodecError::Length),
+            _ => usize::try_from(length).map(Some).map_err(|_| MessageError::Length),
         }
     }
 
-    fn value<T: Wire>(&mut self, field: &'static Field) -> Result<T, CodecError> {
+    fn value<T: Wire>(&mut self, field: &'static Field) -> Result<T, MessageError> {
         self.nullable = field.is_nullable(self.version);
-        T::read(self, &field.kind)?.ok_or(CodecError::Null)
+        T::read(self, &field.kind)?.ok_or(MessageError::Null)
     }
 }
 
@@ -270,14 +274,14 @@ pub(crate) struct WritePass<'p, 'w> {
 
 impl WritePass<'_, '_> {
     /// Takes the next field of the table.
-    pub(crate) fn field<T: Wire + PartialEq>(&mut self, value: &T, default: &T) -> Result<(), CodecError> {
-        let field = self.fields.next().ok_or(CodecError::Table)?;
+    pub(crate) fn field<T: Wire + PartialEq>(&mut self, value: &T, default: &T) -> Result<(), MessageError> {
+        let field = self.fields.next().ok_or(MessageError::Table)?;
         let version = self.w.version;
         if !field.versions.contains(version) {
             if value == default || field.ignorable {
                 return Ok(());
             }
-            return Err(CodecError::Field { field: field.name, version });
+            return Err(MessageError::Field { field: field.name, version });
         }
         match (self.writing, field.tag) {
             (Writing::Plain, None) => self.w.value(value, field)?,
@@ -306,8 +310,8 @@ pub(crate) struct ReadPass<'p, 'r> {
 
 impl ReadPass<'_, '_> {
     /// Fills the next field of the table, where it is its turn.
-    pub(crate) fn field<T: Wire>(&mut self, slot: &mut T) -> Result<(), CodecError> {
-        let field = self.fields.next().ok_or(CodecError::Table)?;
+    pub(crate) fn field<T: Wire>(&mut self, slot: &mut T) -> Result<(), MessageError> {
+        let field = self.fields.next().ok_or(MessageError::Table)?;
         if !field.versions.contains(self.r.version) {
             return Ok(());
         }
@@ -328,15 +332,19 @@ pub(crate) fn write_struct<S: Struct>(
     value: &S,
     w: &mut Writer<'_>,
     kind: &'static Kind,
-) -> Result<(), CodecError> {
-    let Kind::Struct(fields) = kind else { return Err(CodecError::Table) };
+) -> Result<(), MessageError> {
+    let Kind::Struct(fields) = kind else { return Err(MessageError::Table) };
     if w.nullable {
         w.put(&1i8.to_be_bytes());
     }
     write_body(value, w, fields)
 }
 
-fn write_body<S: Struct>(value: &S, w: &mut Writer<'_>, fields: &'static [Field]) -> Result<(), CodecError> {
+fn write_body<S: Struct>(
+    value: &S,
+    w: &mut Writer<'_>,
+    fields: &'static [Field],
+) -> Result<(), MessageError> {
     let walk = |w: &mut Writer<'_>, writing| {
         let mut pass = WritePass { w, fields: fields.iter(), writing, tagged: 0 };
         value.write_fields(&mut pass)?;
@@ -355,8 +363,8 @@ fn write_body<S: Struct>(value: &S, w: &mut Writer<'_>, fields: &'static [Field]
 pub(crate) fn read_struct<S: Struct>(
     r: &mut Reader<'_>,
     kind: &'static Kind,
-) -> Result<Option<S>, CodecError> {
-    let Kind::Struct(fields) = kind else { return Err(CodecError::Table) };
+) -> Result<Option<S>, MessageError> {
+    let Kind::Struct(fields) = kind else { return Err(MessageError::Table) };
     if r.nullable {
         let [mark] = r.array()?;
         if (mark as i8) < 0 {
@@ -366,7 +374,7 @@ pub(crate) fn read_struct<S: Struct>(
     read_body(r, fields).map(Some)
 }
 
-fn read_body<S: Struct>(r: &mut Reader<'_>, fields: &'static [Field]) -> Result<S, CodecError> {
+fn read_body<S: Struct>(r: &mut Reader<'_>, fields: &'static [Field]) -> Result<S, MessageError> {
     let mut value = S::default();
     let fields = fields.iter();
     value.read_fields(&mut ReadPass { r, fields: fields.clone(), reading: Reading::Plain, found: false })?;
@@ -382,32 +390,32 @@ fn read_body<S: Struct>(r: &mut Reader<'_>, fields: &'static [Field]) -> Result<
         let mut pass = ReadPass { r: &mut inner, fields: fields.clone(), reading, found: false };
         value.read_fields(&mut pass)?;
         if pass.found && bytes.has_remaining() {
-            return Err(CodecError::TagSize);
+            return Err(MessageError::TagSize);
         }
     }
     Ok(value)
 }
 
 impl<T: Wire> Wire for Option<T> {
-    fn write(&self, w: &mut Writer<'_>, kind: &'static Kind) -> Result<(), CodecError> {
+    fn write(&self, w: &mut Writer<'_>, kind: &'static Kind) -> Result<(), MessageError> {
         match self {
             Some(value) => value.write(w, kind),
             None => w.null(kind),
         }
     }
 
-    fn read(r: &mut Reader<'_>, kind: &'static Kind) -> Result<Option<Self>, CodecError> {
+    fn read(r: &mut Reader<'_>, kind: &'static Kind) -> Result<Option<Self>, MessageError> {
         let nullable = r.nullable;
         match T::read(r, kind)? {
-            None if !nullable => Err(CodecError::Null),
+            None if !nullable => Err(MessageError::Null),
             value => Ok(Some(value)),
         }
     }
 }
 
 impl<T: Wire> Wire for Vec<T> {
-    fn write(&self, w: &mut Writer<'_>, kind: &'static Kind) -> Result<(), CodecError> {
-        let Kind::Array(element) = kind else { return Err(CodecError::Table) };
+    fn write(&self, w: &mut Writer<'_>, kind: &'static Kind) -> Result<(), MessageError> {
+        let Kind::Array(element) = kind else { return Err(MessageError::Table) };
         w.length(kind, Some(self.len()))?;
         self.iter().try_for_each(|value| {
             w.nullable = false;
@@ -415,16 +423,16 @@ impl<T: Wire> Wire for Vec<T> {
         })
     }
 
-    fn read(r: &mut Reader<'_>, kind: &'static Kind) -> Result<Option<Self>, CodecError> {
-        let Kind::Array(element) = kind else { return Err(CodecError::Table) };
+    fn read(r: &mut Reader<'_>, kind: &'static Kind) -> Result<Option<Self>, MessageError> {
+        let Kind::Array(element) = kind else { return Err(MessageError::Table) };
         let Some(length) = r.length(kind)? else { return Ok(None) };
         if length > r.bytes.remaining() / element.size_min(r.version, r.flexible) {
-            return Err(CodecError::Length);
+            return Err(MessageError::Length);
         }
         let mut values = Vec::with_capacity(length);
         for _ in 0..length {
             r.nullable = false;
-            values.push(T::read(r, element)?.ok_or(CodecError::Null)?);
+            values.push(T::read(r, element)?.ok_or(MessageError::Null)?);
         }
         Ok(Some(values))
     }
@@ -433,12 +441,12 @@ impl<T: Wire> Wire for Vec<T> {
 macro_rules! number {
     ($($type:ty)*) => {$(
         impl Wire for $type {
-            fn write(&self, w: &mut Writer<'_>, _: &'static Kind) -> Result<(), CodecError> {
+            fn write(&self, w: &mut Writer<'_>, _: &'static Kind) -> Result<(), MessageError> {
                 w.put(&self.to_be_bytes());
                 Ok(())
             }
 
-            fn read(r: &mut Reader<'_>, _: &'static Kind) -> Result<Option<Self>, CodecError> {
+            fn read(r: &mut Reader<'_>, _: &'static Kind) -> Result<Option<Self>, MessageError> {
                 Ok(Some(Self::from_be_bytes(r.array()?)))
             }
         }
@@ -451,12 +459,12 @@ number!(i8 i16 u16 i32 u32 i64 f64);
 macro_rules! through {
     ($($type:ty: $wire:ty, |$value:ident| $to:expr, |$read:ident| $from:expr;)*) => {$(
         impl Wire for $type {
-            fn write(&self, w: &mut Writer<'_>, kind: &'static Kind) -> Result<(), CodecError> {
+            fn write(&self, w: &mut Writer<'_>, kind: &'static Kind) -> Result<(), MessageError> {
                 let $value = self;
                 <$wire as Wire>::write($to, w, kind)
             }
 
-            fn read(r: &mut Reader<'_>, kind: &'static Kind) -> Result<Option<Self>, CodecError> {
+            fn read(r: &mut Reader<'_>, kind: &'static Kind) -> Result<Option<Self>, MessageError> {
                 let Some($read) = <$wire as Wire>::read(r, kind)? else { return Ok(None) };
                 $from.map(Some)
             }
@@ -477,45 +485,45 @@ through! {
 macro_rules! bytes {
     ($($type:ty: $as_bytes:ident, |$read:ident| $from:expr;)*) => {$(
         impl Wire for $type {
-            fn write(&self, w: &mut Writer<'_>, kind: &'static Kind) -> Result<(), CodecError> {
+            fn write(&self, w: &mut Writer<'_>, kind: &'static Kind) -> Result<(), MessageError> {
                 w.length(kind, Some(self.len()))?;
                 w.put(self.$as_bytes());
                 Ok(())
             }
 
-            fn read(r: &mut Reader<'_>, kind: &'static Kind) -> Result<Option<Self>, CodecError> {
+            fn read(r: &mut Reader<'_>, kind: &'static Kind) -> Result<Option<Self>, MessageError> {
                 let Some(length) = r.length(kind)? else { return Ok(None) };
                 let $read = r.take(length)?;
-                $from.map(Some).map_err(|_| CodecError::Utf8)
+                $from.map(Some).map_err(|_| MessageError::Utf8)
             }
         }
     )*};
 }
 
 bytes! {
-    Bytes: as_ref, |bytes| Ok::<_, CodecError>(bytes);
+    Bytes: as_ref, |bytes| Ok::<_, MessageError>(bytes);
     StrBytes: as_bytes, |bytes| Self::from_utf8(bytes);
     String: as_bytes, |bytes| Self::from_utf8(bytes.into());
 }
 
 impl Wire for model::Uuid {
-    fn write(&self, w: &mut Writer<'_>, _: &'static Kind) -> Result<(), CodecError> {
+    fn write(&self, w: &mut Writer<'_>, _: &'static Kind) -> Result<(), MessageError> {
         w.put(&self.0);
         Ok(())
     }
 
-    fn read(r: &mut Reader<'_>, _: &'static Kind) -> Result<Option<Self>, CodecError> {
+    fn read(r: &mut Reader<'_>, _: &'static Kind) -> Result<Option<Self>, MessageError> {
         Ok(Some(Self(r.array()?)))
     }
 }
 
 impl Wire for uuid::Uuid {
-    fn write(&self, w: &mut Writer<'_>, _: &'static Kind) -> Result<(), CodecError> {
+    fn write(&self, w: &mut Writer<'_>, _: &'static Kind) -> Result<(), MessageError> {
         w.put(self.as_bytes());
         Ok(())
     }
 
-    fn read(r: &mut Reader<'_>, _: &'static Kind) -> Result<Option<Self>, CodecError> {
+    fn read(r: &mut Reader<'_>, _: &'static Kind) -> Result<Option<Self>, MessageError> {
         Ok(Some(Self::from_bytes(r.array()?)))
     }
 }
@@ -551,7 +559,7 @@ macro_rules! message {
             fn write_fields(
                 &self,
                 pass: &mut $crate::codec::WritePass<'_, '_>,
-            ) -> Result<(), $crate::codec::CodecError> {
+            ) -> Result<(), $crate::codec::MessageError> {
                 let _ = &pass;
                 $(pass.field(&self.$field, &message!(@default $type $(, $default)?))?;)*
                 Ok(())
@@ -560,7 +568,7 @@ macro_rules! message {
             fn read_fields(
                 &mut self,
                 pass: &mut $crate::codec::ReadPass<'_, '_>,
-            ) -> Result<(), $crate::codec::CodecError> {
+            ) -> Result<(), $crate::codec::MessageError> {
                 let _ = &pass;
                 $(pass.field(&mut self.$field)?;)*
                 Ok(())
@@ -572,14 +580,14 @@ macro_rules! message {
                 &self,
                 w: &mut $crate::codec::Writer<'_>,
                 kind: &'static $crate::schema::Kind,
-            ) -> Result<(), $crate::codec::CodecError> {
+            ) -> Result<(), $crate::codec::MessageError> {
                 $crate::codec::write_struct(self, w, kind)
             }
 
             fn read(
                 r: &mut $crate::codec::Reader<'_>,
                 kind: &'static $crate::schema::Kind,
-            ) -> Result<Option<Self>, $crate::codec::CodecError> {
+            ) -> Result<Option<Self>, $crate::codec::MessageError> {
                 $crate::codec::read_struct(r, kind)
             }
         }

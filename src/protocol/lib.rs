@@ -11,6 +11,7 @@
 //! * `batch`: record batches.
 //! * `records`: what is written to internal topics and small files.
 //! * `wire`: `model` types to and from those of the messages.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 pub mod batch;
 mod codec;
@@ -25,7 +26,7 @@ pub mod tables;
 mod varint;
 mod wire;
 
-pub use codec::CodecError;
+pub use codec::MessageError;
 pub use frame::{FrameError, RequestHeader, decode_request_header, encode_request, encode_response};
 pub use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, Message, Request, StrBytes};
 pub use message::{DecodeError, decode, decode_response};

@@ -5,7 +5,7 @@ use kafka_protocol::protocol::{Decodable, Request};
 use model::ErrorCode;
 
 use crate::preflight::{PreflightError, check_request, check_response};
-use crate::{CodecError, FrameError};
+use crate::{FrameError, MessageError};
 
 /// Why a body became no struct.
 #[derive(Debug, thiserror::Error)]
@@ -79,17 +79,19 @@ impl From<&FrameError> for ErrorCode {
     }
 }
 
-impl From<&CodecError> for ErrorCode {
-    fn from(error: &CodecError) -> Self {
+impl From<&MessageError> for ErrorCode {
+    fn from(error: &MessageError) -> Self {
         match error {
-            CodecError::Version { .. } => Self::UnsupportedVersion,
-            CodecError::Short
-            | CodecError::Length
-            | CodecError::Null
-            | CodecError::Utf8
-            | CodecError::TagSize
-            | CodecError::Left(_) => Self::CorruptMessage,
-            CodecError::TooLong | CodecError::Field { .. } | CodecError::Table => Self::UnknownServerError,
+            MessageError::Version { .. } => Self::UnsupportedVersion,
+            MessageError::Short
+            | MessageError::Length
+            | MessageError::Null
+            | MessageError::Utf8
+            | MessageError::TagSize
+            | MessageError::Left(_) => Self::CorruptMessage,
+            MessageError::TooLong | MessageError::Field { .. } | MessageError::Table => {
+                Self::UnknownServerError
+            }
         }
     }
 }

@@ -37,8 +37,7 @@ macro_rules! metadata_records {
                 }
             }
 
-            /// The newest version of its type, the one that metadata.version 33 (4.4) writes.
-            pub fn version(&self) -> i16 {
+            pub(crate) fn newest_version(&self) -> i16 {
                 match self {
                     $(Self::$variant(_) => $crate::codec::newest::<$record>(),)*
                 }
@@ -48,7 +47,7 @@ macro_rules! metadata_records {
                 &self,
                 out: &mut dyn bytes::BufMut,
                 version: i16,
-            ) -> Result<(), $crate::CodecError> {
+            ) -> Result<(), $crate::MessageError> {
                 match self {
                     $(Self::$variant(record) => $crate::codec::write(record, out, version),)*
                 }
@@ -58,7 +57,7 @@ macro_rules! metadata_records {
                 number: u32,
                 version: i16,
                 message: &[u8],
-            ) -> Result<Option<Self>, $crate::CodecError> {
+            ) -> Result<Option<Self>, $crate::MessageError> {
                 Ok(Some(match number {
                     $($number => Self::$variant($crate::codec::decode(message, version)?),)*
                     _ => return Ok(None),
@@ -71,10 +70,22 @@ macro_rules! metadata_records {
 pub(crate) use metadata_records;
 
 impl MetadataRecord {
-    /// The value of the record in the log, in the newest version of its type.
+    /// The version of its type that Kafka's controller writes at metadata.version 33 (4.4): the newest, but for changes of
+    /// a broker's registration, where it is the oldest that carries them.
+    pub fn version(&self) -> i16 {
+        match self {
+            Self::BrokerRegistrationChange(change) if change.cordoned_log_dirs.is_some() => 3,
+            Self::BrokerRegistrationChange(change) if !change.log_dirs.is_empty() => 2,
+            Self::BrokerRegistrationChange(change) if change.in_controlled_shutdown != 0 => 1,
+            Self::BrokerRegistrationChange(_) => 0,
+            other => other.newest_version(),
+        }
+    }
+
+    /// The value of the record in the log, in the version that `version` says.
     pub fn encode(&self) -> Bytes {
-        // The newest version has every field, and no field of a record comes near the 2 GiB of a compact length.
-        self.encode_version(self.version()).expect("the newest version carries every record")
+        // That version has every field that is used, and none comes near the 2 GiB of a compact length.
+        self.encode_version(self.version()).expect("the version carries the record")
     }
 
     /// The value of the record in the log, in this version of its type.

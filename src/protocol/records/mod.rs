@@ -14,14 +14,14 @@ pub use control::*;
 pub use producer_snapshot::{ProducerEntry, decode_producer_snapshot, encode_producer_snapshot};
 pub use quorum_state::QuorumState;
 
-use crate::CodecError;
+use crate::MessageError;
 
 /// Why bytes are not the record that they should be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     /// The message inside is malformed.
     #[error(transparent)]
-    Message(#[from] CodecError),
+    Message(#[from] MessageError),
     /// The bytes end before the message starts.
     #[error("the record is too short")]
     Short,

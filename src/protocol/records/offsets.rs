@@ -10,7 +10,7 @@
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::RecordError;
-use crate::CodecError;
+use crate::MessageError;
 use crate::codec;
 pub use crate::generated::offsets::*;
 
@@ -94,7 +94,7 @@ macro_rules! values {
             pub fn decode(value: &[u8]) -> Result<Self, RecordError> {
                 let (version, message) = prefixed(value)?;
                 codec::decode(message, version).map_err(|error| match error {
-                    CodecError::Version { version, .. } => {
+                    MessageError::Version { version, .. } => {
                         RecordError::UnknownVersion { record_type: $of, version: version.into() }
                     }
                     error => RecordError::Message(error),

@@ -19,13 +19,14 @@ const HEADER_BYTES: usize = 6;
 
 /// The bytes of a snapshot file.
 pub fn encode_producer_snapshot(entries: Vec<ProducerEntry>) -> Bytes {
-    let mut out = BytesMut::new();
-    out.put_i16(VERSION);
     let snapshot = ProducerSnapshot { crc: 0, producer_entries: entries };
-    codec::write(&snapshot, &mut out, VERSION).expect("producer states have no part that could be too long");
-    let (header, covered) = out.split_at_mut(HEADER_BYTES);
-    header[2..].copy_from_slice(&crc32c::crc32c(covered).to_be_bytes());
-    out.freeze()
+    let message = codec::encode(&snapshot, VERSION).expect("producer states have no part that could be too long");
+    let (_crc, covered) = message.split_at(4);
+    let mut file = BytesMut::with_capacity(HEADER_BYTES + covered.len());
+    file.put_i16(VERSION);
+    file.put_u32(crc32c::crc32c(covered));
+    file.put_slice(covered);
+    file.freeze()
 }
 
 /// Reads a snapshot file.
