@@ -20,7 +20,8 @@ const HEADER_BYTES: usize = 6;
 /// The bytes of a snapshot file.
 pub fn encode_producer_snapshot(entries: Vec<ProducerEntry>) -> Bytes {
     let snapshot = ProducerSnapshot { crc: 0, producer_entries: entries };
-    let message = codec::encode(&snapshot, VERSION).expect("producer states have no part that could be too long");
+    let message =
+        codec::encode(&snapshot, VERSION).expect("producer states have no part that could be too long");
     let (_crc, covered) = message.split_at(4);
     let mut file = BytesMut::with_capacity(HEADER_BYTES + covered.len());
     file.put_i16(VERSION);
