@@ -10,6 +10,7 @@
 //! Kafka: `QuorumController` and its managers (`ReplicationControlManager`, `ConfigurationControlManager`,
 //! `ClusterControlManager`, `FeatureControlManager`, `ProducerIdControlManager`).
 
+mod auto_create;
 mod brokers;
 mod change;
 mod configs;
@@ -34,7 +35,7 @@ pub use error::{AlterConfigError, BrokerError, TopicError};
 pub use features::{SUPPORTED_FEATURES, SupportedFeature};
 pub use partitions::{CreatePartitions, CreatedPartitions, NewPartitions};
 pub use producer_ids::ProducerIdBlock;
-pub use topic_name::validate_topic_name;
+pub use topic_name::{is_internal_topic, validate_topic_name};
 pub use topics::{Assignment, CreateTopics, CreatedTopic, NewTopic, TopicCreated};
 
 /// What came of a request: records to append, and what to answer once they are committed.
