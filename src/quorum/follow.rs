@@ -26,12 +26,14 @@ pub(crate) struct Follower {
     heard: bool,
     /// The leader said that it leads no more.
     abandoned: bool,
+    /// As the leader says, who may be further than this node.
+    committed: Offset,
     pub(crate) download: Option<Download>,
 }
 
 impl Follower {
     pub(crate) fn new(leader: NodeId, fetch_until: Instant) -> Self {
-        Self { leader, fetch_until, heard: false, abandoned: false, download: None }
+        Self { leader, fetch_until, heard: false, abandoned: false, committed: Offset(0), download: None }
     }
 
     /// Whether it has a leader that works, so that nobody else is needed (KIP-996).
@@ -63,12 +65,10 @@ impl Quorum {
     }
 
     fn give_up_leader(&mut self) {
-        if self.is_voter() {
+        if self.may_campaign() {
             self.become_prospective();
-            self.drive_election();
         } else {
             self.become_unattached(self.hard.epoch);
-            self.drive_unattached();
         }
     }
 
@@ -90,9 +90,8 @@ impl Quorum {
     /// Nobody leads, as far as is known: ask one after the other with a Fetch, whose answer names the leader.
     pub(crate) fn drive_unattached(&mut self) {
         let Role::Unattached(role) = &self.role else { return };
-        if role.campaign_at <= self.now && self.is_voter() {
-            self.become_prospective();
-            return self.drive_election();
+        if role.campaign_at <= self.now && self.may_campaign() {
+            return self.become_prospective();
         }
         let next_peer = role.next_peer;
         let peers = self.peers_to_ask();
@@ -102,6 +101,9 @@ impl Quorum {
         let peer = peers[next_peer % peers.len()];
         if self.peers.is_ready(peer, self.now) {
             self.fetch(peer);
+            if let Role::Unattached(role) = &mut self.role {
+                role.next_peer = next_peer + 1;
+            }
         }
     }
 
@@ -111,11 +113,8 @@ impl Quorum {
     }
 
     pub(crate) fn handle_fetch_response(&mut self, peer: Peer, response: FetchResponse) {
-        match &mut self.role {
-            Role::Unattached(role) => {
-                role.next_peer += 1;
-                self.back_off(peer);
-            }
+        match &self.role {
+            Role::Unattached(_) => self.back_off(peer),
             Role::Follower(_) => self.follow_response(peer, response),
             Role::Prospective(_) | Role::Candidate(_) | Role::Leader(_) | Role::Resigned(_) => (),
         }
@@ -123,7 +122,7 @@ impl Quorum {
 
     fn follow_response(&mut self, leader: Peer, response: FetchResponse) {
         if self.mutation.is(Mutant::FencedAnswerMovesHighWatermark) {
-            self.follow_high_watermark(response.high_watermark);
+            self.learn_high_watermark(response.high_watermark);
         }
         if !response.error.is_none() {
             return self.follow_refusal(leader, response.current.leader.is_none());
@@ -134,7 +133,7 @@ impl Quorum {
         } else if let Some(id) = response.snapshot {
             self.begin_download(id);
         } else if self.append_fetched(&response.batches) {
-            self.follow_high_watermark(response.high_watermark);
+            self.learn_high_watermark(response.high_watermark);
         } else {
             self.back_off(leader);
         }
@@ -191,9 +190,17 @@ impl Quorum {
         true
     }
 
-    fn follow_high_watermark(&mut self, high_watermark: Option<Offset>) {
-        if let Some(high_watermark) = high_watermark {
-            self.move_high_watermark(high_watermark.min(self.log.end()));
+    fn learn_high_watermark(&mut self, high_watermark: Option<Offset>) {
+        if let (Role::Follower(role), Some(high_watermark)) = (&mut self.role, high_watermark) {
+            role.committed = role.committed.max(high_watermark);
+            self.follow_high_watermark();
+        }
+    }
+
+    /// What is committed and here on disk is to be seen here: no power cut takes it back.
+    pub(crate) fn follow_high_watermark(&mut self) {
+        if let Role::Follower(role) = &self.role {
+            self.move_high_watermark(role.committed.min(self.log.flushed()));
         }
     }
 

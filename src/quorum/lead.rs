@@ -134,7 +134,6 @@ impl Quorum {
             (lead.active_from, lead.check_quorum_at) = (end, check_quorum_at);
         }
         self.advance_high_watermark();
-        self.drive_leader();
     }
 
     pub(crate) fn append_control(&mut self, records: Vec<ControlRecord>) {
@@ -339,7 +338,7 @@ impl Quorum {
             )
             .collect();
         ends.sort_unstable_by(|a, b| b.cmp(a));
-        ends.get(voters.majority() - 1).copied().flatten().unwrap_or(Offset(0))
+        ends.get(voters.majority() - 1).copied().flatten().unwrap_or(Offset(0)).min(own)
     }
 
     fn activate(&mut self) {
@@ -412,7 +411,6 @@ impl Quorum {
         let mut preferred = self.other_voter_keys();
         preferred.sort_by_key(|key| std::cmp::Reverse(lead.progress(key).log_end));
         self.become_resigned(preferred);
-        self.drive_resigned();
     }
 
     pub(crate) fn drive_resigned(&mut self) {
@@ -432,7 +430,7 @@ impl Quorum {
     }
 
     fn leave_resigned(&mut self) {
-        if self.is_voter() {
+        if self.may_campaign() {
             self.become_prospective();
         } else {
             self.become_unattached(self.hard.epoch);

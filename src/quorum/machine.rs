@@ -122,7 +122,7 @@ impl Quorum {
     /// When [`handle_tick`](Self::handle_tick) is to be called next.
     pub fn deadline(&self) -> Option<Instant> {
         let role = match &self.role {
-            Role::Unattached(_) if !self.is_voter() => None,
+            Role::Unattached(_) if !self.may_campaign() => None,
             role => role.deadline(),
         };
         let peers = self.peers.deadline(self.now);
@@ -181,6 +181,7 @@ impl Quorum {
             }
             quorum.log.advance_flushed(end);
             quorum.advance_high_watermark();
+            quorum.follow_high_watermark();
         });
     }
 
@@ -203,8 +204,17 @@ impl Quorum {
         self.settle(first);
     }
 
+    // A role that ends by itself leaves the next one to be driven.
     fn drive(&mut self) {
         self.peers.expire(self.now);
+        let mut driven = None;
+        while driven != Some(self.role.name()) {
+            driven = Some(self.role.name());
+            self.drive_role();
+        }
+    }
+
+    fn drive_role(&mut self) {
         match self.role.name() {
             RoleName::Unattached => self.drive_unattached(),
             RoleName::Prospective | RoleName::Candidate => self.drive_election(),

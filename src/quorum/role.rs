@@ -86,9 +86,16 @@ impl Quorum {
         CurrentLeader { epoch: self.hard.epoch, leader }
     }
 
-    /// Whether this node may campaign: the voters that it holds name it, disk and all.
+    /// Whether the voters that count for this node name it, disk and all.
     pub(crate) fn is_voter(&self) -> bool {
         self.voters.current().contains(&self.me)
+    }
+
+    /// Whether this node may campaign: it is a voter, or was one until a record that may not be committed. Such a one may
+    /// hold the longest log, and without it nobody could be elected (Ongaro's thesis, 4.2.2); its own vote does not count.
+    pub(crate) fn may_campaign(&self) -> bool {
+        let uncertain = self.voters.current_offset().filter(|offset| *offset >= self.high_watermark);
+        self.is_voter() || uncertain.is_some_and(|offset| self.voters.before(offset).contains(&self.me))
     }
 
     /// The other voters' ids.
@@ -158,7 +165,7 @@ impl Quorum {
     }
 
     pub(crate) fn become_prospective(&mut self) {
-        assert!(self.is_voter(), "an observer does not campaign");
+        assert!(self.may_campaign(), "an observer does not campaign");
         if self.mutation.is(Mutant::NoPreVote) {
             return self.become_candidate();
         }
@@ -168,7 +175,7 @@ impl Quorum {
     }
 
     pub(crate) fn become_candidate(&mut self) {
-        assert!(self.is_voter(), "an observer does not campaign");
+        assert!(self.may_campaign(), "an observer does not campaign");
         let epoch = LeaderEpoch(self.hard.epoch.0 + 1);
         self.hard = HardState { voted: Some(self.me), ..HardState::of_epoch(epoch) };
         let election = self.new_election();
@@ -178,7 +185,8 @@ impl Quorum {
 
     fn new_election(&mut self) -> Election {
         let ends_at = self.now.plus(self.jitter.once_to_twice(self.config.election_timeout));
-        Election { ends_at, granted: BTreeSet::from([self.me.id]), rejected: BTreeSet::new() }
+        let own = self.is_voter().then_some(self.me.id);
+        Election { ends_at, granted: own.into_iter().collect(), rejected: BTreeSet::new() }
     }
 
     pub(crate) fn become_leader(&mut self, granting: Vec<ReplicaKey>) {

@@ -83,8 +83,9 @@ impl Quorum {
     /// The driver wants to delete the log below `offset`. It may where a snapshot covers that; the action says how far.
     pub fn delete_before(&mut self, now: Instant, offset: Offset) {
         self.event(now, |quorum| {
-            let covered = quorum.snapshots.0.keys().rev().find(|id| id.end <= offset).map(|id| id.end);
-            let to = covered.unwrap_or(Offset(0)).min(quorum.log.flushed());
+            let most = offset.min(quorum.log.flushed());
+            let covered = quorum.snapshots.0.keys().rev().find(|id| id.end <= most);
+            let to = covered.map_or(Offset(0), |id| id.end);
             if to > quorum.log.start() {
                 quorum.log.advance_start(to);
                 quorum.voters.advance_start(to);

@@ -1,0 +1,47 @@
+//! Runs random histories of metadata quorums: `cargo run --release -p quorum --example seeds -- --seeds 600`.
+//!
+//! `--seeds N` how many (600), `--seed S` the first (0), `--events E` of each at least (40000). Ends with 1 where a history broke a rule.
+
+#[path = "../tests/simulation/mod.rs"]
+mod simulation;
+
+use std::process::ExitCode;
+
+use simulation::world::Counts;
+use simulation::{outcome, random};
+
+fn main() -> ExitCode {
+    let (seeds, first, events) = (option("--seeds", 600), option("--seed", 0), option("--events", 40_000));
+    #[expect(clippy::disallowed_methods, reason = "the rate is of the real machine")]
+    let began = std::time::Instant::now();
+    let (mut all_events, mut commits, mut hash, mut bad) = (0, 0, 0u64, 0);
+    let mut all = Counts::default();
+    for seed in first..first + seeds {
+        match outcome(|| random::run(seed, events, None)) {
+            Ok(summary) => {
+                all_events += summary.events;
+                commits += summary.commits;
+                all.add(&summary.counts);
+                hash = hash.rotate_left(1) ^ summary.hash;
+            }
+            Err(violation) => {
+                bad += 1;
+                println!("seed {seed}: {violation}");
+            }
+        }
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    let rate = all_events as f64 / seconds;
+    println!(
+        "{seeds} seeds from {first}, {bad} bad; {all_events} events in {seconds:.1} s, {rate:.0} events/s; hash {hash:016x}"
+    );
+    println!("{commits} batches committed; {all:?}");
+    if bad == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn option(name: &str, default: u64) -> u64 {
+    let mut arguments = std::env::args().skip_while(|argument| argument != name).skip(1);
+    arguments
+        .next()
+        .map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} {text}: not a number")))
+}
