@@ -8,9 +8,11 @@
 mod clock;
 mod disk;
 mod exec;
+mod limit;
 mod rng;
 
 pub use clock::HostClock;
 pub use disk::HostDisk;
 pub use exec::HostExec;
+pub use limit::raise_open_files;
 pub use rng::HostRng;

@@ -17,6 +17,8 @@ mod listeners;
 mod server;
 mod stranger;
 #[cfg(test)]
+mod stress;
+#[cfg(test)]
 mod tests;
 
 pub use handler::{Handler, Outcome};

@@ -242,9 +242,12 @@ impl State {
     /// The sender of this pipe closes: it writes and reads no more.
     fn close(&mut self, id: PipeId) {
         self.pipes.get_mut(&id).into_iter().for_each(Pipe::finish);
-        if let Some(back) = self.back(id) {
-            back.is_unread = true;
-            back.wake_writer();
+        let Some(back) = self.back(id) else { return };
+        back.is_unread = true;
+        back.wake_writer();
+        if self.pipes.get(&id).is_some_and(|pipe| pipe.is_unread) {
+            self.pipes.remove(&id);
+            self.pipes.remove(&(id ^ 1));
         }
     }
 
