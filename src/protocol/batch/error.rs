@@ -128,12 +128,13 @@ pub enum CodecError {
 impl From<BatchError> for ErrorCode {
     fn from(error: BatchError) -> Self {
         match error {
-            BatchError::Incomplete { .. }
-            | BatchError::InvalidLength { .. }
+            BatchError::InvalidLength { .. }
             | BatchError::UnknownMagic { .. }
             | BatchError::OffsetOverflow { .. }
             | BatchError::CrcMismatch { .. } => Self::CorruptMessage,
-            BatchError::UnsupportedMagic { .. }
+            // To Kafka a request whose only batch is cut has no batch.
+            BatchError::Incomplete { .. }
+            | BatchError::UnsupportedMagic { .. }
             | BatchError::InvalidRecordCount { .. }
             | BatchError::InvalidRecord { .. }
             | BatchError::LeftOver { .. } => Self::InvalidRecord,

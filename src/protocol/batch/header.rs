@@ -19,6 +19,8 @@ pub(super) const CRC: Range<usize> = 17..21;
 pub(super) const ATTRIBUTES: Range<usize> = 21..23;
 pub(super) const MAX_TIMESTAMP: Range<usize> = 35..43;
 
+/// What the length field must be at least, in any version.
+const LENGTH_MIN_EVER: i32 = 14;
 /// Up to and with the magic, which stands there in every version.
 const MAGIC_END: usize = CRC.start;
 
@@ -134,12 +136,15 @@ impl BatchHeader {
     }
 }
 
-/// Checks what stands at the same place in every version, the magic last; gives back the length field.
+/// Checks what stands at the same place in every version, and in Kafka's order; gives back the length field.
 fn check_start(bytes: &[u8]) -> Result<i32, BatchError> {
-    let start: &[u8; MAGIC_END] =
-        bytes.first_chunk().ok_or(BatchError::Incomplete { needed: MAGIC_END, there: bytes.len() })?;
-    let [_, _, _, _, _, _, _, _, a, b, c, d, _, _, _, _, magic] = *start;
-    let length = i32::from_be_bytes([a, b, c, d]);
+    let incomplete = BatchError::Incomplete { needed: MAGIC_END, there: bytes.len() };
+    let [_, _, _, _, _, _, _, _, a, b, c, d, others @ ..] = bytes else { return Err(incomplete) };
+    let length = i32::from_be_bytes([*a, *b, *c, *d]);
+    if length < LENGTH_MIN_EVER {
+        return Err(BatchError::InvalidLength { length });
+    }
+    let [_, _, _, _, magic, ..] = others else { return Err(incomplete) };
     match magic.cast_signed() {
         MAGIC if length < (HEADER_BYTES - LENGTH.end) as i32 => Err(BatchError::InvalidLength { length }),
         MAGIC => Ok(length),

@@ -169,15 +169,28 @@ fn every_flipped_bit_is_refused_or_changes_nothing_of_the_producers() {
             flipped[bit / 8] ^= 1 << (bit % 8);
             match read(&flipped) {
                 Ok(read) => assert!(read == records && !is_under_crc(bit / 8), "bit {bit}"),
-                Err(error) => assert_eq!(ErrorCode::from(error), expected_code(bit), "bit {bit}: {error}"),
+                Err(error) => assert_eq!(ErrorCode::from(error), expected_code(&error), "bit {bit}: {error}"),
             }
         }
     }
 }
 
-// The lowest bits of the magic make it 0 or 3; of 2 alone there is no way to 1.
-fn expected_code(bit: usize) -> ErrorCode {
-    if bit == 16 * 8 + 1 { ErrorCode::InvalidRecord } else { ErrorCode::CorruptMessage }
+/// Kafka's, for the same bytes.
+fn expected_code(error: &BatchError) -> ErrorCode {
+    match error {
+        BatchError::Incomplete { .. } | BatchError::UnsupportedMagic { .. } => ErrorCode::InvalidRecord,
+        _ => ErrorCode::CorruptMessage,
+    }
+}
+
+#[test]
+fn a_length_that_no_version_ever_had_is_refused_as_soon_as_it_is_there() {
+    for length in [-1, 0, 13] {
+        let mut start = [0; 16];
+        start[8..12].copy_from_slice(&i32::to_be_bytes(length));
+        assert_eq!(Batch::parse(&start).unwrap_err(), BatchError::InvalidLength { length });
+        assert!(matches!(Batch::parse(&start[..11]), Err(BatchError::Incomplete { .. })));
+    }
 }
 
 #[test]
