@@ -15,6 +15,9 @@ use crate::answers::Answers;
 use crate::stranger::recognise;
 use crate::{Handler, Outcome};
 
+/// Room for so many frames is kept between two runs of requests.
+const FRAMES_KEPT: usize = 64;
+
 /// What a connection is given by the server.
 pub(crate) struct Context<H> {
     pub(crate) handler: Arc<H>,
@@ -129,6 +132,7 @@ impl<H: Handler> Connection<'_, H> {
                 }
             }
         }
+        frames.shrink_to(FRAMES_KEPT);
         true
     }
 

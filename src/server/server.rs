@@ -71,6 +71,9 @@ struct Counts {
     closed: Counter,
 }
 
+/// A connection that is counted as open until this is dropped.
+struct Open(Counts);
+
 impl Bound {
     /// Binds all listeners: clients that come now wait.
     ///
@@ -135,10 +138,10 @@ impl<H: Handler> Shared<H> {
         }
     }
 
+    /// At the limit of all connections the one that came waits, and all behind it.
     async fn accept_one(self: &Arc<Self>, name: &Arc<str>, listener: &mut dyn Listener, counts: &Counts) {
-        let permit = self.admission.wait().await;
         match listener.accept().await {
-            Ok(link) => self.admit(name, link, permit, counts),
+            Ok(link) => self.admit(name, link, self.admission.wait().await, counts),
             Err(cause) => {
                 error!(listener = %name, %cause, "accepting failed");
                 self.env.clock.sleep(ACCEPT_AGAIN).await;
@@ -148,18 +151,16 @@ impl<H: Handler> Shared<H> {
 
     /// Serves the connection in a task of its own, or closes it.
     fn admit(self: &Arc<Self>, name: &Arc<str>, link: Link, permit: OwnedSemaphorePermit, counts: &Counts) {
-        counts.created.add(1);
+        let open = Open::new(counts.clone());
         let Some(place) = self.admission.admit(permit, link.peer.ip()) else {
-            counts.closed.add(1);
             info!(peer = %link.peer, "connection closed: its address has as many as max.connections.per.ip allows");
             return;
         };
-        counts.open.add(1);
-        let task = Arc::clone(self).serve_one(Arc::clone(name), link, place, counts.clone());
+        let task = Arc::clone(self).serve_one(Arc::clone(name), link, (place, open));
         self.env.exec.spawn("connection", Box::pin(self.tasks.track_future(task)));
     }
 
-    async fn serve_one(self: Arc<Self>, listener: Arc<str>, link: Link, place: Place, counts: Counts) {
+    async fn serve_one(self: Arc<Self>, listener: Arc<str>, link: Link, _held: (Place, Open)) {
         let context = Context {
             handler: Arc::clone(&self.handler),
             clock: Arc::clone(&self.env.clock),
@@ -170,9 +171,6 @@ impl<H: Handler> Shared<H> {
             stop: self.stop.child_token(),
         };
         serve(&context, link).await;
-        drop(place);
-        counts.open.add(-1);
-        counts.closed.add(1);
     }
 
     fn counts(&self, listener: &str) -> Counts {
@@ -181,5 +179,20 @@ impl<H: Handler> Shared<H> {
             created: self.registry.get(&metrics::CONNECTIONS_CREATED, [listener]),
             closed: self.registry.get(&metrics::CONNECTIONS_CLOSED, [listener]),
         }
+    }
+}
+
+impl Open {
+    fn new(counts: Counts) -> Self {
+        counts.created.add(1);
+        counts.open.add(1);
+        Self(counts)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open.add(-1);
+        self.0.closed.add(1);
     }
 }
