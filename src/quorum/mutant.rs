@@ -38,6 +38,26 @@ pub enum Mutant {
     TwoVoterChanges,
 }
 
+#[cfg(feature = "mutants")]
+impl Mutant {
+    /// All of them.
+    pub const ALL: &[Self] = &[
+        Self::CommitOlderEpoch,
+        Self::FlushAcrossTruncation,
+        Self::NoPreVote,
+        Self::FetchBeforeFlush,
+        Self::LeaderCountsUnflushed,
+        Self::VoteWithoutLogCheck,
+        Self::StaleAnswer,
+        Self::FencedAnswerMovesHighWatermark,
+        Self::DivergingFetchCounts,
+        Self::VoteNotPersisted,
+        Self::EchoOfDeadLeader,
+        Self::NoCheckQuorum,
+        Self::TwoVoterChanges,
+    ];
+}
+
 /// The fault that a node has, if any.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Mutation {

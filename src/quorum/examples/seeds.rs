@@ -1,23 +1,29 @@
 //! Runs random histories of metadata quorums: `cargo run --release -p quorum --example seeds -- --seeds 600`.
 //!
-//! `--seeds N` how many (600), `--seed S` the first (0), `--events E` of each at least (40000). Ends with 1 where a history broke a rule.
+//! `--seeds N` how many (600), `--seed S` the first (0), `--events E` of each at least (40000), `--mutant M` with a known
+//! fault. Ends with 1 where a history broke a rule.
 
 #[path = "../tests/simulation/mod.rs"]
 mod simulation;
 
 use std::process::ExitCode;
 
+use quorum::Mutant;
 use simulation::world::Counts;
 use simulation::{outcome, random};
 
 fn main() -> ExitCode {
     let (seeds, first, events) = (option("--seeds", 600), option("--seed", 0), option("--events", 40_000));
+    let mutant = text_option("--mutant").map(|name| {
+        let found = Mutant::ALL.iter().find(|mutant| format!("{mutant:?}") == name);
+        *found.unwrap_or_else(|| panic!("--mutant {name}: one of {:?}", Mutant::ALL))
+    });
     #[expect(clippy::disallowed_methods, reason = "the rate is of the real machine")]
     let began = std::time::Instant::now();
     let (mut all_events, mut commits, mut hash, mut bad) = (0, 0, 0u64, 0);
     let mut all = Counts::default();
     for seed in first..first + seeds {
-        match outcome(|| random::run(seed, events, None)) {
+        match outcome(|| random::run(seed, events, mutant)) {
             Ok(summary) => {
                 all_events += summary.events;
                 commits += summary.commits;
@@ -39,9 +45,11 @@ fn main() -> ExitCode {
     if bad == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+fn text_option(name: &str) -> Option<String> {
+    std::env::args().skip_while(|argument| argument != name).nth(1)
+}
+
 fn option(name: &str, default: u64) -> u64 {
-    let mut arguments = std::env::args().skip_while(|argument| argument != name).skip(1);
-    arguments
-        .next()
-        .map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} {text}: not a number")))
+    let text = text_option(name);
+    text.map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} {text}: not a number")))
 }

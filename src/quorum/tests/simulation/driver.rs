@@ -142,7 +142,7 @@ impl World {
         start: Offset,
         end: Offset,
     ) {
-        let most = self.chance.between(1, 12) as usize;
+        let most = self.chance.between(1, self.batches_most + 1) as usize;
         let entries: Vec<_> = self.nodes[at].disk.from(start).iter().take(most).map(Rc::clone).collect();
         assert!(entries.first().is_some_and(|first| first.base == start), "no batch starts at {start}");
         assert!(entries.iter().all(|entry| entry.end <= end));

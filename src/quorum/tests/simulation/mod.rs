@@ -18,6 +18,7 @@ pub mod network;
 pub mod node;
 pub mod oracle;
 pub mod random;
+pub mod steps;
 pub mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

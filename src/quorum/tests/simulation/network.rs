@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
+use model::LeaderEpoch;
 use quorum::{Request, RequestId, Response};
 
 use super::chance::Chance;
@@ -24,6 +25,29 @@ pub enum Body {
     Response { life: u64, id: RequestId, response: Response, payload: Payload },
     /// For the same: there will be no answer.
     Failure { life: u64, id: RequestId },
+}
+
+impl Message {
+    pub fn is_vote(&self) -> bool {
+        matches!(&self.body, Body::Request { request: Request::Vote(vote), .. } if !vote.pre_vote)
+    }
+
+    pub fn is_campaign(&self) -> bool {
+        matches!(&self.body, Body::Request { request: Request::Vote(_), .. })
+    }
+
+    pub fn is_fetch(&self) -> bool {
+        matches!(&self.body, Body::Request { request: Request::Fetch(_), .. })
+    }
+
+    /// An answer that says where logs diverge.
+    pub fn is_diverging(&self) -> bool {
+        matches!(&self.body, Body::Response { response: Response::Fetch(fetch), .. } if fetch.diverging.is_some())
+    }
+
+    pub fn brings(&self, epoch: LeaderEpoch) -> bool {
+        matches!(&self.body, Body::Response { payload, .. } if payload.entries.iter().any(|entry| entry.epoch == epoch))
+    }
 }
 
 /// The bytes of an answer.
@@ -67,6 +91,14 @@ impl Network {
 
     pub fn cut(&mut self, from: usize, to: usize) {
         self.cuts.insert((from, to));
+    }
+
+    /// Nothing goes in or out.
+    pub fn isolate(&mut self, node: usize, of: usize) {
+        for other in 0..of {
+            self.cut(node, other);
+            self.cut(other, node);
+        }
     }
 
     pub fn is_cut(&self, from: usize, to: usize) -> bool {

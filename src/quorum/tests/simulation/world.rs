@@ -17,6 +17,15 @@ use super::network::{Body, Message, Network, Payload};
 use super::node::{Asker, Node, Process};
 use super::oracle::Oracle;
 
+/// What becomes of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Pass,
+    Drop,
+    /// Until the scenario releases it.
+    Hold,
+}
+
 /// What has happened in a history, so that it is seen to happen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -52,8 +61,11 @@ pub struct World {
     pub(super) hash: FixedHasher,
     values: u64,
     disks_made: u64,
-    /// Messages that a scenario keeps out.
-    pub filter: Option<fn(&Message) -> bool>,
+    /// What a scenario does with messages as they are sent.
+    rule: Box<dyn Fn(&Message) -> Verdict>,
+    held: Vec<Message>,
+    /// The most batches in an answer to a Fetch.
+    pub batches_most: u64,
 }
 
 #[derive(Debug)]
@@ -121,7 +133,9 @@ impl World {
             hash: FixedHasher::default(),
             values: 0,
             disks_made: 0,
-            filter: None,
+            rule: Box::new(|_| Verdict::Pass),
+            held: Vec::new(),
+            batches_most: 12,
         };
         let keys: Vec<_> = (0..voters + observers).map(|at| world.new_key(at)).collect();
         let set: VoterSet = keys[..voters].iter().map(|key| Voter::new(*key)).collect();
@@ -292,6 +306,13 @@ impl World {
         }
     }
 
+    /// The disk flushes on its own, without having been asked.
+    pub fn flush_unasked(&mut self, at: usize) {
+        let log = self.quorum(at).log();
+        let (end, truncations) = (log.end(), log.truncations());
+        self.begin_flush(at, end, truncations);
+    }
+
     /// Flushes of this node end again.
     pub fn release_flushes(&mut self, at: usize) {
         self.nodes[at].flushes_held = false;
@@ -392,9 +413,29 @@ impl World {
     // ---- messages
 
     pub(super) fn post(&mut self, message: Message) {
-        if self.filter.is_some_and(|keeps_out| keeps_out(&message)) {
-            return;
+        match (self.rule)(&message) {
+            Verdict::Pass => self.carry(message),
+            Verdict::Drop => (),
+            Verdict::Hold => self.held.push(message),
         }
+    }
+
+    /// From now on messages are treated so.
+    pub fn set_rule(&mut self, rule: impl Fn(&Message) -> Verdict + 'static) {
+        self.rule = Box::new(rule);
+    }
+
+    /// Held messages that `wanted` picks go on their way.
+    pub fn release(&mut self, wanted: impl Fn(&Message) -> bool) {
+        let (released, held) = std::mem::take(&mut self.held).into_iter().partition(wanted);
+        self.held = held;
+        let released: Vec<Message> = released;
+        for message in released {
+            self.carry(message);
+        }
+    }
+
+    fn carry(&mut self, message: Message) {
         for after in self.network.arrivals(&message, &mut self.chance) {
             self.plan(self.now.plus(after), Event::Arrival(message.clone()));
         }
