@@ -5,8 +5,8 @@
 //! process count apart. Whoever counts asks once for a [`Counter`], [`Gauge`] or [`Summary`] and keeps it; counting is one
 //! atomic addition.
 //!
-//! Invariants: a name has one type and one list of labels; a family holds at most [`SERIES_MAX`] series, whatever a client
-//! names its topics; what nobody counts is not shown, rather than shown as zero.
+//! Invariants: a name has one type and one list of labels; a metric has a bounded number of series, whatever a client names its
+//! topics; what nobody counts is not shown, rather than shown as zero.
 //!
 //! Kafka: `KafkaMetricsGroup`, `BrokerTopicMetrics`, `RequestMetrics`; the rules of jmx_exporter's `kafka-kraft-3_0_0.yml`.
 
@@ -17,6 +17,6 @@ mod text;
 mod value;
 
 pub use metrics::Metric;
-pub use registry::{Registry, SERIES_MAX};
+pub use registry::Registry;
 pub use summary::Summary;
 pub use value::{Counter, Gauge, Value};

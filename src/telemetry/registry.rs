@@ -7,7 +7,7 @@ use crate::value::Cell;
 use crate::{Counter, Metric, Value, metrics, text};
 
 /// Series of one metric that are shown; whoever asks for more counts unseen.
-pub const SERIES_MAX: usize = 10_000;
+const SERIES_MAX: usize = 10_000;
 
 /// All that one node counts. Clones are the same registry.
 #[derive(Clone, Debug, Default)]

@@ -6,7 +6,6 @@ const CODEC: i16 = 0b111;
 const LOG_APPEND_TIME: i16 = 1 << 3;
 const TRANSACTIONAL: i16 = 1 << 4;
 const CONTROL: i16 = 1 << 5;
-const DELETE_HORIZON: i16 = 1 << 6;
 
 /// The attributes of a batch, as they are on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -44,11 +43,6 @@ impl Attributes {
     /// Whether the records are markers for brokers, not data.
     pub fn is_control(self) -> bool {
         self.has(CONTROL)
-    }
-
-    /// Whether the base timestamp is the time after which compaction may remove the batch's tombstones (KIP-534).
-    pub fn has_delete_horizon(self) -> bool {
-        self.has(DELETE_HORIZON)
     }
 
     pub(super) fn with_codec(self, codec: Codec) -> Self {
