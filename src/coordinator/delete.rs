@@ -11,27 +11,21 @@ use crate::outcome::Outcome;
 use crate::record::CoordinatorRecord;
 
 impl Groups {
-    /// DeleteGroups: empty groups go, with their offsets.
-    pub fn handle_delete(&mut self, groups: Vec<GroupId>) -> Outcome<Vec<DeletedGroup>> {
-        let mut records = Vec::new();
-        let delete = |group_id| self.delete_group(group_id, &mut records);
-        let reply = groups.into_iter().map(delete).collect();
-        Outcome::records(reply, records)
-    }
-
-    fn delete_group(&self, group_id: GroupId, records: &mut Vec<CoordinatorRecord>) -> DeletedGroup {
+    /// DeleteGroups, of one group: an empty one goes, with its offsets.
+    pub fn handle_delete(&mut self, group_id: GroupId) -> Outcome<DeletedGroup> {
         let (error, error_message) = match self.group(&group_id) {
-            None => (ErrorCode::GroupIdNotFound, Some(not_found(&group_id))),
+            None => (ErrorCode::GroupIdNotFound, not_found(&group_id)),
             Some(group) if !group.is(GroupState::Empty) => {
-                (ErrorCode::NonEmptyGroup, Some("The group is not empty.".into()))
+                (ErrorCode::NonEmptyGroup, "The group is not empty.".to_owned())
             }
             Some(_) => {
-                records.extend(self.offset_tombstones(&group_id));
+                let mut records = self.offset_tombstones(&group_id);
                 records.push(CoordinatorRecord::GroupMetadata { group_id: group_id.clone(), value: None });
-                (ErrorCode::None, None)
+                let reply = DeletedGroup { group_id, error: ErrorCode::None, error_message: None };
+                return Outcome::records(reply, records);
             }
         };
-        DeletedGroup { group_id, error, error_message }
+        Outcome::reply(DeletedGroup { group_id, error, error_message: Some(error_message) })
     }
 
     fn offset_tombstones(&self, group_id: &GroupId) -> Vec<CoordinatorRecord> {

@@ -179,15 +179,6 @@ impl Groups {
         outcome
     }
 
-    /// This node no longer coordinates these groups: everybody who waits is told so.
-    pub fn handle_unload(&mut self, at: Moment) -> Vec<Released> {
-        let mut released = Vec::new();
-        for group_id in self.by_id.keys().cloned().collect::<Vec<_>>() {
-            released.extend(self.forget(&group_id, ErrorCode::NotCoordinator, at).released);
-        }
-        released
-    }
-
     /// A record of the log, while it is loaded.
     pub fn replay(&mut self, record: CoordinatorRecord) {
         match record {

@@ -66,16 +66,6 @@ fn a_group_that_is_larger_than_now_allowed_rebalances() {
 }
 
 #[test]
-fn everybody_who_waits_is_told_that_the_coordinator_moved() {
-    let mut world = World::new();
-    let (members, _) = world.stable(&["a", "b"]);
-    let token = world.join(&Join { member_id: members[0].clone(), ..join("a") });
-    let released = world.groups.handle_unload(world.at);
-    let [coordinator::Released::Join(released, reply)] = &released[..] else { panic!("{released:?}") };
-    assert_eq!((*released, reply.error), (token, ErrorCode::NotCoordinator));
-}
-
-#[test]
 fn groups_are_listed_by_state_and_type() {
     let mut world = World::new();
     world.stable(&["a"]);

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use coordinator::{
-    Config, CoordinatorRecord, FetchOffsets, Generation, GroupState, Groups, Join, Moment, Sync, Token,
+    Config, CoordinatorRecord, FetchOffsets, Generation, GroupState, Groups, Join, Sync, Token,
 };
-use model::{ErrorCode, Instant, MemberId, Timestamp, Uuid};
+use model::{ErrorCode, Instant, MemberId, Uuid};
 use proptest::prelude::*;
 
 use crate::harness::{GROUP, World, commit, join, protocol, sync};
@@ -237,7 +237,5 @@ proptest! {
         prop_assert!(history.sent.is_empty(), "{:?}", history.sent);
         prop_assert!(matches!(history.world.state(), GroupState::Empty | GroupState::Dead));
         prop_assert_eq!(history.world.groups.deadline(), None);
-        let at = Moment { now: history.world.at.now, wall: Timestamp(i64::MAX) };
-        prop_assert!(history.world.groups.handle_unload(at).is_empty());
     }
 }
