@@ -13,7 +13,6 @@ mod admission;
 mod answers;
 mod connection;
 mod handler;
-mod listeners;
 mod server;
 mod stranger;
 #[cfg(test)]
@@ -22,5 +21,4 @@ mod stress;
 mod tests;
 
 pub use handler::{Handler, Outcome};
-pub use listeners::{Endpoint, ListenerError, SecurityProtocol, advertised, listeners};
-pub use server::{Bound, Config, Server};
+pub use server::{Bound, Config, Endpoint, Server};

@@ -13,12 +13,21 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info};
 
+use crate::Handler;
 use crate::admission::{Admission, Place};
 use crate::connection::{Context, serve};
-use crate::{Endpoint, Handler};
 
 /// After an error of a listener it is tried again.
 const ACCEPT_AGAIN: Duration = Duration::from_secs(1);
+
+/// A named listener (KIP-103). All are PLAINTEXT for now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Its name, upper case.
+    pub name: String,
+    /// `host:port`, an IPv6 address in brackets; no host is every address of this machine, port 0 takes any.
+    pub address: String,
+}
 
 /// What a server is made of.
 #[derive(Clone, Debug)]
@@ -82,11 +91,11 @@ impl Bound {
     pub async fn bind(env: Env, config: Config) -> io::Result<Self> {
         let mut listeners = Vec::new();
         for endpoint in &config.listeners {
-            let address = endpoint.address();
-            let bound = env.net.listen(&address, config.request_bytes_max).await.map_err(|cause| {
-                io::Error::new(cause.kind(), format!("listener {endpoint} cannot be bound: {cause}"))
+            let Endpoint { name, address } = endpoint;
+            let bound = env.net.listen(address, config.request_bytes_max).await.map_err(|cause| {
+                io::Error::new(cause.kind(), format!("listener {name}://{address} cannot be bound: {cause}"))
             })?;
-            listeners.push((Arc::from(endpoint.name.as_str()), bound));
+            listeners.push((Arc::from(name.as_str()), bound));
         }
         Ok(Self { env, config, listeners })
     }

@@ -14,7 +14,7 @@ use telemetry::Registry;
 use tokio::runtime::Handle;
 use transport::{TcpConfig, TcpNet};
 
-use crate::{Bound, Config, Endpoint, Handler, Outcome, SecurityProtocol};
+use crate::{Bound, Config, Endpoint, Handler, Outcome};
 
 const FILE_BYTES: usize = 1 << 20;
 
@@ -62,9 +62,9 @@ fn real(folder: &Path) -> (Env, HostExec, Numbers) {
 }
 
 fn config() -> Config {
-    let (name, host) = ("PLAINTEXT".to_owned(), "127.0.0.1".to_owned());
+    let endpoint = Endpoint { name: "PLAINTEXT".to_owned(), address: "127.0.0.1:0".to_owned() };
     Config {
-        listeners: vec![Endpoint { name, host, port: 0, protocol: SecurityProtocol::Plaintext }],
+        listeners: vec![endpoint],
         connections_max: 1000,
         connections_per_ip_max: 1000,
         connections_per_ip_overrides: Map::default(),

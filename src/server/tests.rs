@@ -13,7 +13,7 @@ use telemetry::{Registry, metrics};
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::{Context, serve};
-use crate::{Bound, Config, Endpoint, Handler, Outcome, SecurityProtocol, Server};
+use crate::{Bound, Config, Endpoint, Handler, Outcome, Server};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MAX: usize = 32 << 20;
@@ -77,8 +77,7 @@ fn answer(text: &str) -> Vec<Chunk> {
 }
 
 fn config() -> Config {
-    let name = "PLAINTEXT".to_owned();
-    let endpoint = Endpoint { name, host: String::new(), port: 9092, protocol: SecurityProtocol::Plaintext };
+    let endpoint = Endpoint { name: "PLAINTEXT".to_owned(), address: ":9092".to_owned() };
     Config {
         listeners: vec![endpoint],
         connections_max: 100,
