@@ -15,9 +15,27 @@ pub(crate) fn unsigned(bytes: &[u8]) -> Option<(u32, usize)> {
     None
 }
 
+/// Hands the bytes of `value` to `put`, one after the other.
+pub(crate) fn put_unsigned(mut value: u32, mut put: impl FnMut(u8)) {
+    while value >= 0x80 {
+        put(value as u8 | 0x80);
+        value >>= 7;
+    }
+    put(value as u8);
+}
+
 #[cfg(test)]
 mod tests {
-    use super::unsigned;
+    use super::{put_unsigned, unsigned};
+
+    #[test]
+    fn what_is_put_comes_back() {
+        for value in [0, 1, 127, 128, 300, 1 << 21, u32::MAX] {
+            let mut bytes = Vec::new();
+            put_unsigned(value, |byte| bytes.push(byte));
+            assert_eq!(unsigned(&bytes), Some((value, bytes.len())));
+        }
+    }
 
     #[test]
     fn five_bytes_hold_32_bits_and_not_more() {

@@ -95,7 +95,7 @@ impl MetadataRecord {
     pub fn encode_version(&self, version: i16) -> Result<Bytes, RecordError> {
         let mut out = BytesMut::new();
         for number in [FRAME_VERSION, self.record_type(), u32::from(version.unsigned_abs())] {
-            put_varint(&mut out, number);
+            varint::put_unsigned(number, |byte| out.put_u8(byte));
         }
         self.write(&mut out, version)?;
         Ok(out.freeze())
@@ -117,14 +117,6 @@ impl MetadataRecord {
         let version = i16::try_from(version).unwrap_or(i16::MAX);
         Self::read(number, version, left)?.ok_or(unknown)
     }
-}
-
-fn put_varint(out: &mut BytesMut, mut number: u32) {
-    while number >= 0x80 {
-        out.put_u8(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.put_u8(number as u8);
 }
 
 fn take_varint(left: &mut &[u8]) -> Result<u32, RecordError> {
