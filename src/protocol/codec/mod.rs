@@ -141,6 +141,7 @@ fn flexible(schema: &'static Schema, version: i16) -> Result<bool, MessageError>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::messages::streams_group_heartbeat_request::Topology;
     use crate::messages::{
         ApiVersionsRequest, ApiVersionsResponse, OffsetFetchRequest, StreamsGroupHeartbeatRequest,
     };
@@ -206,7 +207,7 @@ mod tests {
         assert_eq!(request.topology, None);
         let bytes = encode(&request, 0).expect("encodes");
         assert_eq!(decode(&bytes, 0), Ok(request.clone()));
-        let with = request.with_topology(Some(Default::default()));
+        let with = request.with_topology(Some(Topology::default()));
         let longer = encode(&with, 0).expect("encodes");
         assert!(longer.len() > bytes.len());
         assert_eq!(decode(&longer, 0), Ok(with));

@@ -2,13 +2,16 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
+#[path = "../../../protocol-tests/fuzz/mutate.rs"]
+mod mutate;
 
 use std::alloc::System;
 
 use bytes::Bytes;
-use common::{mutate, random_message};
+use common::random_message;
 use fastrand::Rng;
 use kafka_protocol::protocol::Request;
+use mutate::mutate;
 use protocol::messages::*;
 use protocol::schema::{Field, Kind, Schema};
 use protocol::tables::api;

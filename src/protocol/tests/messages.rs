@@ -3,13 +3,16 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
+#[path = "../../../protocol-tests/fuzz/mutate.rs"]
+mod mutate;
 
 use std::fmt::Debug;
 
 use bytes::{Bytes, BytesMut};
-use common::{mutate, random_message};
+use common::random_message;
 use fastrand::Rng;
 use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, Message, Request};
+use mutate::mutate;
 use proptest::prelude::*;
 use protocol::messages::*;
 use protocol::schema::{ApiSpec, Schema, Versions};

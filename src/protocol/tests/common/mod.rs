@@ -1,4 +1,4 @@
-//! Messages out of nothing: bytes that follow a schema, with values by chance, and bytes that do not.
+//! Messages out of nothing: bytes that follow a schema, with values by chance.
 
 use fastrand::Rng;
 use protocol::schema::{Field, Kind, Schema};
@@ -9,25 +9,6 @@ pub(crate) fn random_message(schema: &'static Schema, version: i16, random: &mut
     let mut message = RandomMessage { bytes: Vec::new(), version, flexible, random };
     message.fields(schema.fields);
     message.bytes
-}
-
-/// Changes a few bytes, cuts, repeats or splices, as a hostile peer or a bad disk would.
-pub(crate) fn mutate(bytes: &mut Vec<u8>, random: &mut Rng) {
-    const TELLING: [u8; 8] = [0x00, 0x01, 0x7f, 0x80, 0xff, 0xfe, 0x0f, 0x02];
-    for _ in 0..random.usize(1..5) {
-        let at = random.usize(..=bytes.len());
-        match random.u8(..8) {
-            0 => bytes.truncate(at),
-            1 => bytes.insert(at, random.u8(..)),
-            2 => (0..random.usize(1..6)).for_each(|_| bytes.insert(at, 0xff)),
-            3 if at < bytes.len() => drop(bytes.remove(at)),
-            4 => bytes.extend_from_within(at..),
-            5 if at < bytes.len() => bytes[at] ^= 1 << random.u8(..8),
-            _ if at < bytes.len() => bytes[at] = TELLING[random.usize(..TELLING.len())],
-            _ => {}
-        }
-        bytes.truncate(64 << 10);
-    }
 }
 
 struct RandomMessage<'a> {

@@ -1,0 +1,18 @@
+//! Replays the fuzzers' corpus of this room, and mutants of it.
+
+#[path = "../../../../protocol-tests/fuzz/mutate.rs"]
+mod mutate;
+#[path = "../../../../protocol-tests/fuzz/replay.rs"]
+mod replay;
+mod targets;
+
+macro_rules! replays {
+    ($($target:ident)*) => {$(
+        #[test]
+        fn $target() {
+            replay::replay(stringify!($target), targets::$target);
+        }
+    )*};
+}
+
+replays!(request response metadata_record offsets_record control_record producer_snapshot quorum_state batches);
