@@ -321,4 +321,49 @@ mod tests {
             Err(ApplyError::UnknownBroker(NodeId(1)))
         );
     }
+
+    /// Kafka 4.4 was formatted, made two topics, changed partitions and values, deleted a topic, was given a quota and a
+    /// credential, and stopped.
+    const KAFKA_LOG: &[u8] = include_bytes!("testdata/kafka_4.4_metadata.log");
+
+    fn image_of_log(log: &[u8]) -> Image {
+        let mut image = Image::default();
+        for batch in protocol::batch::batches(log) {
+            let batch = batch.expect("a whole batch");
+            let records = batch.records(1 << 20).expect("records");
+            let decode = |record: protocol::batch::Record<'_>| {
+                MetadataRecord::decode(record.value.expect("a value")).expect("a metadata record")
+            };
+            let is_control = batch.header.attributes.is_control();
+            let records =
+                records.iter().filter(|_| !is_control).map(|record| decode(record.expect("a record")));
+            let records: Vec<MetadataRecord> = records.collect();
+            image = image.apply(&records, batch.header.next_offset()).expect("records that fit").0;
+        }
+        image
+    }
+
+    #[test]
+    fn the_image_of_a_log_that_kafka_wrote_is_kafkas() {
+        let image = image_of_log(KAFKA_LOG);
+        assert_eq!(image.end(), Offset(51));
+        assert_eq!(image.features.level(METADATA_VERSION), 33);
+        assert!(image.topics.by_name("gone").is_none());
+        let kept = image.topics.by_name("kept").expect("the topic");
+        assert_eq!(kept.partitions.len(), 3);
+        let partition = &kept.partitions[&2];
+        assert_eq!(
+            (partition.leader, &partition.isr[..], &partition.elr[..]),
+            (NodeId::NONE, &[][..], &[NodeId(1)][..])
+        );
+        assert_eq!(partition.leader_epoch, LeaderEpoch(1));
+        let configs = image.configs.of(&ConfigResource::topic("kept"));
+        assert_eq!(
+            configs.iter().collect::<Vec<_>>(),
+            [(&"cleanup.policy".to_owned(), &"delete,compact".to_owned())]
+        );
+        let broker = image.brokers.get(NodeId(1)).expect("the broker");
+        assert!(broker.fenced && broker.in_controlled_shutdown);
+        assert_eq!(Image::from_snapshot(&image.to_records(), image.end()), Ok(image));
+    }
 }
