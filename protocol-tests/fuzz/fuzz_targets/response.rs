@@ -1,3 +1,4 @@
+//! Fuzzes responses.
 #![no_main]
 #[allow(dead_code, reason = "the other targets have their own programs")]
 #[path = "../../../src/protocol/tests/fuzz/targets.rs"]
