@@ -17,16 +17,19 @@ mod properties;
 mod reach;
 mod reference;
 mod remark;
+mod rooms;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use figment::{Figment, Provider};
 use metadata::config::{BrokerConfig, BrokerConfigError, ConfigSource, Described};
-use model::ClusterId;
+use model::{ClusterId, Map, NodeId};
 
 use layer::Layer;
 pub(crate) use listeners::{Address, Listener, ListenerError};
+pub(crate) use reach::unreachable;
 pub(crate) use reference::reference;
 pub(crate) use remark::Remark;
 
@@ -47,6 +50,7 @@ pub(crate) struct Config {
     pub(crate) remarks: Vec<Remark>,
     /// Whether this process runs in a container.
     pub(crate) in_container: bool,
+    connections_per_ip: Map<IpAddr, usize>,
     origins: BTreeMap<String, String>,
 }
 
@@ -76,6 +80,9 @@ pub(crate) enum ConfigError {
     /// A key or a value is wrong.
     #[error("{origin}: {error}")]
     Key { origin: String, error: BrokerConfigError },
+    /// Connections of an address that is none.
+    #[error("max.connections.per.ip.overrides has the entry {0}, which is not of the form ADDRESS:COUNT")]
+    NotAnOverride(String),
     /// The listeners are wrong.
     #[error(transparent)]
     Listeners(#[from] ListenerError),
@@ -163,11 +170,13 @@ impl Config {
             origins.insert(key, origin);
         }
         one_node(&broker)?;
+        let overrides = broker.layers().text("max.connections.per.ip.overrides").unwrap_or_default();
         Ok(Self {
             listeners: listeners::listeners(&broker.layers())?,
             cluster_id: sources.variable("CLUSTER_ID").map(ClusterId::from),
             logging: logging(sources, &broker),
             remarks: remarks.into_all(),
+            connections_per_ip: rooms::connections_per_ip(&overrides)?,
             in_container: reach::in_container(sources.variable("KUBERNETES_SERVICE_HOST").is_some()),
             broker,
             origins,
@@ -196,8 +205,9 @@ impl Config {
     }
 
     /// This node's number.
-    pub(crate) fn node_id(&self) -> i64 {
-        self.broker.layers().integer("node.id")
+    pub(crate) fn node_id(&self) -> NodeId {
+        // The registry bounds it: an INT that is not negative.
+        NodeId(self.broker.layers().integer("node.id") as i32)
     }
 }
 
@@ -301,7 +311,7 @@ mod tests {
         let config = loaded(&[], &[]);
         assert_eq!(config.listeners[0].bind.to_string(), "127.0.0.1:9092");
         assert_eq!(config.log_dirs(), [PathBuf::from("data")]);
-        assert_eq!(config.node_id(), 1);
+        assert_eq!(config.node_id(), NodeId(1));
     }
 
     #[test]
@@ -315,8 +325,8 @@ mod tests {
 
     #[test]
     fn broker_id_of_one_source_and_node_id_of_another_are_one_key() {
-        assert_eq!(loaded(&[("KAFKA_NODE_ID", "2")], &["broker.id=7"]).node_id(), 7);
-        assert_eq!(loaded(&[("KAFKA_BROKER_ID", "2")], &["node.id=7"]).node_id(), 7);
+        assert_eq!(loaded(&[("KAFKA_NODE_ID", "2")], &["broker.id=7"]).node_id(), NodeId(7));
+        assert_eq!(loaded(&[("KAFKA_BROKER_ID", "2")], &["node.id=7"]).node_id(), NodeId(7));
     }
 
     #[test]
@@ -346,7 +356,7 @@ mod tests {
             "ssl.keystore.location=/k\nnum.partitons=3\nlistener.name.a.ssl.key.password=x\nlog.dirs=/d\n";
         let config = with_file("server.properties", text).expect("valid");
         assert_eq!(config.log_dirs(), [PathBuf::from("/d")]);
-        let remarks: Vec<String> = config.remarks.iter().map(ToString::to_string).collect();
+        let remarks: Vec<String> = config.remarks.iter().map(|remark| remark.keys().join(", ")).collect();
         assert_eq!(remarks.len(), 2, "{remarks:?}");
         assert!(
             remarks[0].contains("listener.name.a.ssl.key.password, ssl.keystore.location"),

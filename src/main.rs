@@ -5,6 +5,7 @@
 
 #![expect(dead_code, reason = "`serve` comes with the composition root")]
 
+mod announce;
 mod config;
 mod health;
 mod logging;
@@ -64,7 +65,7 @@ struct Told {
 fn main() -> ExitCode {
     let command_line = CommandLine::parse();
     match command_line.command.unwrap_or(Command::Config(command_line.serve)) {
-        Command::Config(told) => told.with_config(|config| print(&table(config))),
+        Command::Config(told) => told.with_config(|config| print(&table(&config))),
         Command::Health(told) => told.with_config(health),
         Command::Version => print(concat!("ottla ", env!("CARGO_PKG_VERSION"), "\n")),
         Command::Completions { shell } => completions(shell),
@@ -74,16 +75,16 @@ fn main() -> ExitCode {
 
 impl Told {
     /// Goes on with the configuration that this and all else adds up to.
-    fn with_config(self, go_on: impl FnOnce(&Config) -> ExitCode) -> ExitCode {
+    fn with_config(self, go_on: impl FnOnce(Config) -> ExitCode) -> ExitCode {
         match Config::load(&Sources::of_process(self.file, self.set)) {
-            Ok(config) => go_on(&config),
+            Ok(config) => go_on(config),
             Err(error) => refuse(&error),
         }
     }
 }
 
-fn health(config: &Config) -> ExitCode {
-    match health::check(config) {
+fn health(config: Config) -> ExitCode {
+    match health::check(&config) {
         Ok(address) => print(&format!("{address} answers\n")),
         Err(error) => refuse(&error),
     }
@@ -103,7 +104,8 @@ fn table(config: &Config) -> String {
         let value = if key.sensitive { "(hidden)" } else { key.value.as_deref().unwrap_or("(not set)") };
         format!("{:width$}  {value}  # {}\n", key.name, config.origin(key))
     };
-    let remarks = config.remarks.iter().map(|remark| format!("# {remark}\n"));
+    let remarks =
+        config.remarks.iter().map(|remark| format!("# {}: {}\n", remark.what(), remark.keys().join(", ")));
     keys.iter().map(line).chain(remarks).collect()
 }
 

@@ -4,17 +4,28 @@
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::Path;
 
-use super::Listener;
+use super::{Address, Listener};
 
-/// A sentence for each listener whose advertised address clients probably cannot reach. Names are looked up, which may
-/// take seconds: call it where that hinders nobody.
-pub(crate) fn unreachable(listeners: &[Listener], in_container: bool) -> Vec<String> {
-    let told = listeners.iter().filter_map(|each| Some((each, each.advertised.as_ref()?)));
-    let doubts = told.filter_map(|(listener, advertised)| {
-        let why = doubt(&advertised.host, &listener.bind.host, in_container, resolves)?;
-        Some(format!("clients on listener {} are told to connect to {advertised}: {why}", listener.name))
-    });
-    doubts.collect()
+/// An address that clients probably cannot reach.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Doubt {
+    /// The listener.
+    pub(crate) listener: String,
+    /// What its clients are told.
+    pub(crate) told: Address,
+    /// Why they cannot go there, and what to do.
+    pub(crate) why: &'static str,
+}
+
+/// The listeners whose advertised address clients probably cannot reach. Names are looked up, which may take seconds:
+/// call it where that hinders nobody.
+pub(crate) fn unreachable(listeners: &[Listener], in_container: bool) -> Vec<Doubt> {
+    let doubt_of = |listener: &Listener| {
+        let told = listener.advertised.clone()?;
+        let why = doubt(&told.host, &listener.bind.host, in_container, resolves)?;
+        Some(Doubt { listener: listener.name.clone(), told, why })
+    };
+    listeners.iter().filter_map(doubt_of).collect()
 }
 
 /// Whether this process runs in a container.
@@ -28,18 +39,21 @@ fn doubt(
     in_container: bool,
     resolves: impl Fn(&str) -> bool,
 ) -> Option<&'static str> {
+    if is_loopback(advertised) && is_loopback(bound) {
+        return None;
+    }
     if is_loopback(advertised) && in_container {
         return Some(
             "only clients of this machine, by a published port, can reach that. For other containers add a listener \
              that advertises this container's name",
         );
     }
-    if is_loopback(advertised) && !is_loopback(bound) {
+    if is_loopback(advertised) {
         return Some(
             "only clients on this machine can reach that. Set advertised.listeners to its name or address",
         );
     }
-    if !is_loopback(advertised) && is_loopback(bound) {
+    if is_loopback(bound) {
         return Some(
             "this node listens on its loopback address only. Set listeners to an address that can be reached",
         );

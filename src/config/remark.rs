@@ -1,7 +1,6 @@
 //! What a person should know of a configuration that is not wrong: said once at start, grouped.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use metadata::config::Accepted;
 
@@ -52,20 +51,19 @@ impl Remarks {
 }
 
 impl Remark {
-    fn keys(&self) -> &[String] {
+    /// The keys.
+    pub(crate) fn keys(&self) -> &[String] {
         match self {
             Self::NotNeeded(keys) | Self::Later(keys) | Self::Unknown(keys) => keys,
         }
     }
-}
 
-impl fmt::Display for Remark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self {
+    /// What there is to say of them.
+    pub(crate) fn what(&self) -> &'static str {
+        match self {
             Self::NotNeeded(_) => "configurations of Kafka that Ottla does not need are ignored",
             Self::Later(_) => "configurations that this version knows and does not act on",
             Self::Unknown(_) => "unknown configurations are ignored",
-        };
-        write!(f, "{what}: {}", self.keys().join(", "))
+        }
     }
 }
