@@ -61,7 +61,7 @@ impl Change {
 }
 
 impl Quorum {
-    /// Makes an observer that fetches a voter, once it has caught up.
+    /// Makes an observer a voter, once a Fetch that comes after this shows that it has caught up: it lives.
     pub fn add_voter(&mut self, now: Instant, token: Token, voter: Voter) {
         self.event(now, |quorum| {
             if let Err(error) = quorum.check_add(&voter) {
@@ -71,7 +71,6 @@ impl Quorum {
             if let Some(lead) = quorum.lead_mut() {
                 lead.change = Some(Change::CatchingUp { token, voter, until });
             }
-            quorum.continue_change();
         });
     }
 
@@ -138,12 +137,11 @@ impl Quorum {
     }
 
     /// A replica has fetched: perhaps it is the one that is waited for.
-    pub(crate) fn continue_change(&mut self) {
+    pub(crate) fn continue_change(&mut self, replica: ReplicaKey) {
         let end = self.log.end();
         let Some(lead) = self.lead() else { return };
         let Some(Change::CatchingUp { token, voter, .. }) = &lead.change else { return };
-        let caught_up = lead.replicas.get(&voter.key).is_some_and(|progress| progress.log_end >= Some(end));
-        if caught_up {
+        if voter.key == replica && lead.progress(&replica).log_end >= Some(end) {
             let (token, voters) = (*token, self.voters.current().with(voter.clone()));
             self.change_voters(token, Ok(voters));
         }

@@ -131,7 +131,7 @@ impl Quorum {
         if let Some(diverging) = response.diverging {
             self.truncate_to(self.log.truncation_for(diverging));
         } else if let Some(id) = response.snapshot {
-            self.begin_download(id);
+            self.begin_download(leader, id);
         } else if self.append_fetched(&response.batches) {
             self.learn_high_watermark(response.high_watermark);
         } else {
@@ -172,7 +172,9 @@ impl Quorum {
         let mut last = EpochEnd { epoch: self.log.last_epoch(), end: self.log.end() };
         for batch in batches {
             let fits = batch.base_offset == last.end && batch.end > last.end;
-            if !fits || batch.epoch < last.epoch || batch.epoch > self.hard.epoch {
+            let in_order = batch.voters.is_sorted_by(|(one, _), (next, _)| one < next);
+            let inside = batch.voters.iter().all(|(at, _)| (batch.base_offset..batch.end).contains(at));
+            if !fits || !in_order || !inside || batch.epoch < last.epoch || batch.epoch > self.hard.epoch {
                 return false;
             }
             last = EpochEnd { epoch: batch.epoch, end: batch.end };

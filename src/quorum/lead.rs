@@ -7,8 +7,9 @@
 //! Kafka: `LeaderState`, `KafkaRaftClient.handleFetchRequest`.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use model::{ErrorCode, Instant, LeaderEpoch, NodeId, Offset};
+use model::{ErrorCode, Instant, LeaderEpoch, Offset};
 
 use crate::change::Change;
 use crate::log_view::Position;
@@ -16,11 +17,14 @@ use crate::mutant::Mutant;
 use crate::role::Role;
 use crate::{
     Action, BeginQuorumEpochRequest, ControlBatch, ControlRecord, EndQuorumEpochRequest, FetchRequest,
-    FetchResponse, Peer, Quorum, ReplicaKey, Request, Response, Token,
+    FetchResponse, Peer, Quorum, ReplicaKey, Request, Response, Token, VoterSet,
 };
 
-/// Replicas that are remembered, voters aside: more observers than any cluster has brokers.
+/// Replicas that are remembered, and Fetches that are parked: more than any cluster has brokers.
 const OBSERVERS_MAX: usize = 10_000;
+
+/// An observer that has not fetched for so long is none (Kafka: `LeaderState.OBSERVER_SESSION_TIMEOUT_MS`).
+const OBSERVER_SESSION: Duration = Duration::from_mins(5);
 
 /// Why records were not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,13 +48,13 @@ pub struct Appended {
 
 /// What a leader knows of a replica, since its epoch began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Progress {
+pub(crate) struct Progress {
     /// Up to where, exclusive, the replica has the log on disk; none before its first good Fetch.
-    pub log_end: Option<Offset>,
+    pub(crate) log_end: Option<Offset>,
     /// When it last fetched.
-    pub last_fetch: Option<Instant>,
+    pub(crate) last_fetch: Option<Instant>,
     /// When it last had all that the leader had.
-    pub last_caught_up: Option<Instant>,
+    pub(crate) last_caught_up: Option<Instant>,
     /// The leader's log end at its last Fetch.
     end_at_fetch: Offset,
 }
@@ -89,6 +93,13 @@ impl Lead {
             parked: Vec::new(),
             change: None,
         }
+    }
+
+    /// Observers that stay away are forgotten.
+    fn forget_absent(&mut self, voters: &VoterSet, now: Instant) {
+        let is_there =
+            |progress: &Progress| progress.last_fetch.is_some_and(|at| now.since(at) < OBSERVER_SESSION);
+        self.replicas.retain(|key, progress| voters.contains(key) || is_there(progress));
     }
 
     pub(crate) fn deadline(&self) -> Option<Instant> {
@@ -242,7 +253,7 @@ impl Quorum {
     pub(crate) fn replica_fetched(&mut self, replica: ReplicaKey) {
         let now = self.now;
         let is_voter = self.voters.current().contains(&replica);
-        let Some(lead) = self.lead_mut().filter(|_| replica.id != NodeId::NONE) else { return };
+        let Some(lead) = self.lead_mut().filter(|_| replica.id.0 >= 0) else { return };
         if is_voter || lead.replicas.contains_key(&replica) || lead.replicas.len() < OBSERVERS_MAX {
             lead.replicas.entry(replica).or_default().last_fetch = Some(now);
         }
@@ -261,7 +272,7 @@ impl Quorum {
         progress.end_at_fetch = end;
         progress.log_end = progress.log_end.max(Some(request.fetch_offset));
         self.advance_high_watermark();
-        self.continue_change();
+        self.continue_change(request.replica);
     }
 
     fn answer_or_park(&mut self, token: Token, request: FetchRequest) {
@@ -276,8 +287,11 @@ impl Quorum {
             return self.answer_records(token, &request);
         }
         let until = self.now.plus(request.wait.min(self.config.fetch_wait));
-        if let Some(lead) = self.lead_mut() {
-            lead.parked.push(Parked { token, request, until });
+        match self.lead_mut() {
+            Some(lead) if lead.parked.len() < OBSERVERS_MAX => {
+                lead.parked.push(Parked { token, request, until });
+            }
+            _ => self.answer_records(token, &request),
         }
     }
 
@@ -358,8 +372,10 @@ impl Quorum {
             return self.resign_now();
         }
         let next_check = attended_until.max(self.now.plus(self.config.retry_backoff));
-        if let Some(lead) = self.lead_mut() {
+        let now = self.now;
+        if let Role::Leader(lead) = &mut self.role {
             lead.check_quorum_at = next_check;
+            lead.forget_absent(self.voters.current(), now);
         }
         self.expire_change();
         self.answer_parked();

@@ -30,7 +30,9 @@
 mod action;
 mod change;
 mod config;
+mod describe;
 mod follow;
+mod formation;
 mod hard_state;
 mod jitter;
 mod lead;
@@ -47,8 +49,10 @@ mod voters;
 pub use action::{Action, ControlBatch, ControlRecord, RoleName};
 pub use change::VoterChangeError;
 pub use config::Config;
+pub use describe::{Description, ReplicaState};
+pub use formation::{Cluster, Formation, FormationError, Introduction, Outcome};
 pub use hard_state::HardState;
-pub use lead::{AppendError, Appended, Progress};
+pub use lead::{AppendError, Appended};
 pub use log_view::{EpochEnd, EpochStart, LogView};
 pub use machine::{Boot, Quorum};
 pub use message::{

@@ -69,15 +69,17 @@ impl Quorum {
         now: Instant,
     ) -> Self {
         assert!(boot.log.flushed() == boot.log.end(), "what recovery kept is flushed before it counts");
-        assert!(boot.log.last_epoch() <= boot.hard.epoch, "the log is of a later epoch than quorum-state");
         let snapshots = Snapshots::found(boot.snapshots, &boot.log);
+        // A quorum-state that lags behind the log was lost: nothing is known of the log's last epoch but that it was.
+        let lost = boot.hard.epoch < boot.log.last_epoch();
+        let hard = if lost { HardState::of_epoch(boot.log.last_epoch()) } else { boot.hard };
         let mut quorum = Self {
             config,
             me,
             bootstrap_servers,
             jitter: Jitter::new(seed),
             now,
-            hard: boot.hard,
+            hard,
             persisted: boot.hard,
             role: Role::Unattached(Unattached { campaign_at: now, next_peer: 0 }),
             announced: (RoleName::Unattached, CurrentLeader::default()),

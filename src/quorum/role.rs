@@ -94,6 +94,10 @@ impl Quorum {
     /// Whether this node may campaign: it is a voter, or was one until a record that may not be committed. Such a one may
     /// hold the longest log, and without it nobody could be elected (Ongaro's thesis, 4.2.2); its own vote does not count.
     pub(crate) fn may_campaign(&self) -> bool {
+        // The last epoch that can be written down: nobody is elected after it.
+        if self.hard.epoch.0 == i32::MAX {
+            return false;
+        }
         let uncertain = self.voters.current_offset().filter(|offset| *offset >= self.high_watermark);
         self.is_voter() || uncertain.is_some_and(|offset| self.voters.before(offset).contains(&self.me))
     }
@@ -112,7 +116,7 @@ impl Quorum {
 
     /// Takes in who leads, as a peer says it. True where that changed this node's role.
     pub(crate) fn learn(&mut self, current: CurrentLeader) -> bool {
-        let leader = current.leader.filter(|leader| *leader != self.me.id);
+        let leader = current.leader.filter(|leader| *leader != self.me.id && leader.0 >= 0);
         if current.epoch > self.hard.epoch {
             match leader {
                 Some(leader) => self.become_follower(current.epoch, leader),

@@ -33,6 +33,8 @@ pub(crate) struct Snapshots(BTreeMap<SnapshotId, u64>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Download {
     id: SnapshotId,
+    /// Of the whole file, as the first piece said.
+    size: Option<u64>,
     position: u64,
     /// All of it is here and the driver installs it.
     complete: bool,
@@ -124,12 +126,12 @@ impl Quorum {
     }
 
     /// The leader's log no longer has what this node needs.
-    pub(crate) fn begin_download(&mut self, id: SnapshotId) {
-        if id.end <= self.high_watermark {
-            return;
+    pub(crate) fn begin_download(&mut self, leader: Peer, id: SnapshotId) {
+        if id.end <= self.high_watermark || id.epoch > self.hard.epoch {
+            return self.back_off(leader);
         }
         if let Role::Follower(role) = &mut self.role {
-            role.download = Some(Download { id, position: 0, complete: false });
+            role.download = Some(Download { id, size: None, position: 0, complete: false });
         }
     }
 
@@ -154,6 +156,7 @@ impl Quorum {
             return self.back_off(peer);
         };
         download.position += u64::from(response.length);
+        download.size = Some(response.size);
         download.complete = download.position >= response.size;
         let complete = download.complete;
         self.actions.push(Action::WriteSnapshotPiece { id: response.id, position: response.position });
@@ -184,7 +187,8 @@ impl Quorum {
 
 impl Download {
     fn is_next(&self, response: &FetchSnapshotResponse) -> bool {
-        let ends_well = response.position + u64::from(response.length) <= response.size;
+        let same_size = self.size.is_none_or(|size| size == response.size);
+        let ends_well = same_size && self.position + u64::from(response.length) <= response.size;
         let moves = response.length > 0 || response.size == 0;
         response.id == self.id && response.position == self.position && ends_well && moves && !self.complete
     }

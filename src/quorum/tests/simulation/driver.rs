@@ -81,7 +81,10 @@ impl World {
             }
             Action::InstallSnapshot(id) => self.install(at, id),
             Action::DeleteBefore(offset) => self.nodes[at].disk.delete_before(offset),
-            Action::VoterChangeDone { result, .. } => self.counts.voter_changes += u64::from(result.is_ok()),
+            Action::VoterChangeDone { result, .. } => {
+                self.counts.voter_changes += u64::from(result.is_ok());
+                self.changes.push(result);
+            }
         }
     }
 

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use model::{FixedHasher, Instant, LeaderEpoch, NodeId, Offset, Uuid};
 use quorum::{
-    Config, Mutant, Quorum, ReplicaKey, Request, Response, RoleName, SnapshotId, Token, Voter, VoterSet,
+    Config, Mutant, Quorum, ReplicaKey, Request, Response, RoleName, SnapshotId, Token, Voter,
+    VoterChangeError, VoterSet,
 };
 
 use super::chance::Chance;
@@ -54,6 +55,8 @@ pub struct World {
     pub oracle: Oracle,
     pub events: u64,
     pub counts: Counts,
+    /// How changes of voters went, in the order of their ends.
+    pub changes: Vec<Result<(), VoterChangeError>>,
     config: Config,
     mutant: Option<Mutant>,
     queue: BinaryHeap<Reverse<Planned>>,
@@ -126,6 +129,7 @@ impl World {
             oracle: Oracle::default(),
             events: 0,
             counts: Counts::default(),
+            changes: Vec::new(),
             config: quick(),
             mutant,
             queue: BinaryHeap::new(),
@@ -251,7 +255,13 @@ impl World {
 
     /// The node makes a snapshot of all that it knows to be committed.
     pub fn snapshot(&mut self, at: usize) {
-        let (now, size) = (self.now, self.chance.between(1, 6_000));
+        let size = self.chance.between(1, 6_000);
+        self.snapshot_of(at, size);
+    }
+
+    /// The same, of `size` bytes.
+    pub fn snapshot_of(&mut self, at: usize, size: u64) {
+        let now = self.now;
         let Some(process) = self.nodes[at].process.as_mut() else { return };
         let end = process.high_watermark;
         let id = SnapshotId { end, epoch: process.quorum.log().epoch_before(end) };
