@@ -83,4 +83,6 @@ impl<R> Decision<R> {
 }
 
 #[cfg(test)]
+mod invariants;
+#[cfg(test)]
 mod testing;
