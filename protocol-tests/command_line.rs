@@ -1,0 +1,86 @@
+//! `ottla`'s commands that need no node.
+
+use std::process::{Command, Output};
+
+/// Runs `ottla`, with no environment but `variables`.
+fn ottla(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ottla"));
+    command.args(arguments).env_clear().envs(variables.iter().copied());
+    command.output().expect("the binary runs")
+}
+
+fn said(arguments: &[&str], variables: &[(&str, &str)]) -> String {
+    let output = ottla(arguments, variables);
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// What it said of its refusal; the exit code is 1.
+fn refused(arguments: &[&str], variables: &[(&str, &str)]) -> String {
+    let output = ottla(arguments, variables);
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stderr).expect("text")
+}
+
+fn line_of(text: &str, key: &str) -> String {
+    let line = text.lines().find(|line| line.split(' ').next() == Some(key)).expect("a line of the key");
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn version_says_the_version() {
+    assert_eq!(said(&["version"], &[]), concat!("ottla ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+#[test]
+fn config_says_each_value_and_its_origin() {
+    let text = said(&["config", "--set", "num.partitions=4"], &[("KAFKA_NODE_ID", "3")]);
+    assert_eq!(line_of(&text, "num.partitions"), "num.partitions 4 # command line");
+    assert_eq!(line_of(&text, "node.id"), "node.id 3 # environment variable KAFKA_NODE_ID");
+    assert_eq!(line_of(&text, "log.dir"), "log.dir data # default");
+}
+
+#[test]
+fn config_reads_a_file_of_kafkas() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("server.properties");
+    std::fs::write(&path, "num.partitions = 7\nzookeeper.connect=localhost:2181\n").expect("a file");
+    let path = path.to_str().expect("a text");
+    let text = said(&["config", path], &[]);
+    assert_eq!(line_of(&text, "num.partitions"), format!("num.partitions 7 # {path}"));
+    assert!(text.contains("not need are ignored: zookeeper.connect"), "{text}");
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_the_one_that_was_meant() {
+    let why = refused(&["config", "--set", "num.partitons=4"], &[]);
+    assert!(why.contains("did you mean num.partitions?"), "{why}");
+}
+
+#[test]
+fn a_listener_that_clients_cannot_be_told_is_refused_in_kafkas_words() {
+    let why = refused(&["config", "--set", "advertised.listeners=PLAINTEXT://0.0.0.0:9092"], &[]);
+    assert!(
+        why.contains("cannot use the nonroutable meta-address 0.0.0.0. Use a routable IP address."),
+        "{why}"
+    );
+}
+
+#[test]
+fn health_fails_where_nobody_answers() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let listeners = format!("listeners=PLAINTEXT://{}", free.local_addr().expect("an address"));
+    drop(free);
+    let why = refused(&["health", "--set", &listeners], &[]);
+    assert!(why.contains("no answer from 127.0.0.1:"), "{why}");
+}
+
+#[test]
+fn completions_name_the_commands() {
+    assert!(said(&["completions", "bash"], &[]).contains("health"));
+}
+
+#[test]
+fn a_command_line_that_is_none_has_exit_code_2() {
+    assert_eq!(ottla(&["--no-such-flag"], &[]).status.code(), Some(2));
+}
