@@ -1,0 +1,295 @@
+//! A log folder: one entry of `log.dirs`.
+//!
+//! ```text
+//! .lock                               held while a process uses the folder
+//! meta.properties                     whose it is
+//! .kafka_cleanshutdown                there only between a stop in order and the next start
+//! recovery-point-offset-checkpoint    below it everything is on disk
+//! log-start-offset-checkpoint         where logs begin that do not begin with a segment
+//! replication-offset-checkpoint       high watermarks
+//! .reserve                            space for when the disk is full
+//! topic-0/ topic-1/ …                 the partitions
+//! ```
+//!
+//! Invariant: the clean-shutdown file is gone, durably, before any log is touched, and comes back after all were closed.
+//! A crash while logs are opened counts as one.
+//!
+//! Kafka: `LogManager`; KIP-112, KIP-858.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use env::{Disk, write_atomic};
+use model::{BrokerEpoch, DirectoryId, Limits, Offset, Timestamp, TopicId, TopicPartition};
+
+use crate::checkpoint::{self, Offsets};
+use crate::folder_state::FolderState;
+use crate::log::recover::Opening;
+use crate::names::PartitionFolder;
+use crate::{
+    FolderError, Log, LogConfig, MetaProperties, StorageError, TailBudget, clean_shutdown, meta_properties,
+    names, partition_metadata,
+};
+
+/// An open log folder.
+pub struct LogFolder {
+    state: Arc<FolderState>,
+    meta: MetaProperties,
+    was_clean: bool,
+    last_broker_epoch: Option<BrokerEpoch>,
+    recovery_points: Offsets,
+    log_starts: Offsets,
+    high_watermarks: Offsets,
+    _lock: Box<dyn Send + Sync>,
+}
+
+/// A partition that lies in a log folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundLog {
+    /// By its folder's name.
+    pub topic_partition: TopicPartition,
+    /// By its `partition.metadata`, where that says it.
+    pub topic_id: Option<TopicId>,
+}
+
+/// What the checkpoints say of one log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogCheckpoint {
+    /// Whose log.
+    pub topic_partition: TopicPartition,
+    /// Its flushed end.
+    pub recovery_point: Offset,
+    /// Its log start.
+    pub log_start: Offset,
+    /// Its high watermark.
+    pub high_watermark: Offset,
+}
+
+impl LogFolder {
+    /// What `meta.properties` of a folder says; none where there is no such file. Takes no lock.
+    ///
+    /// # Errors
+    /// The file cannot be read or understood.
+    pub fn read_meta(disk: &dyn Disk, folder: &Path) -> Result<Option<MetaProperties>, FolderError> {
+        let path = folder.join(meta_properties::FILE);
+        match disk.read(&path, Limits::SMALL_FILE_BYTES_MAX) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(failed(folder, &path, &error)),
+            Ok(bytes) => match MetaProperties::parse(&bytes) {
+                Ok(meta) => Ok(Some(meta)),
+                Err(what) => Err(FolderError::Damaged { path, what }),
+            },
+        }
+    }
+
+    /// Takes the folder into use, and makes it if it is not there. `identity` says whose it must be, and the directory id that
+    /// a new folder gets.
+    ///
+    /// # Errors
+    /// Another process has it, it is another node's or cluster's, or the disk failed.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        folder: &Path,
+        identity: &MetaProperties,
+        tail: TailBudget,
+    ) -> Result<Self, FolderError> {
+        let io = |path: &Path, error: io::Error| failed(folder, path, &error);
+        disk.create_dir_all(folder).map_err(|error| io(folder, error))?;
+        let lock_path = folder.join(names::LOCK);
+        let lock = disk.lock(&lock_path).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => FolderError::Locked { folder: folder.to_owned() },
+            _ => io(&lock_path, error),
+        })?;
+        let meta = settle_meta(&*disk, folder, identity)?;
+        let clean = take_clean_shutdown(&*disk, folder).map_err(|error| io(folder, error))?;
+        let state = Arc::new(FolderState::new(disk, folder.to_owned(), tail));
+        let read = |name| read_offsets(&state, name).map_err(|error| io(&folder.join(name), error));
+        Ok(Self {
+            recovery_points: read(checkpoint::RECOVERY_POINT)?,
+            log_starts: read(checkpoint::LOG_START)?,
+            high_watermarks: read(checkpoint::HIGH_WATERMARK)?,
+            was_clean: clean.is_some(),
+            last_broker_epoch: clean.as_deref().and_then(clean_shutdown::parse),
+            meta,
+            state,
+            _lock: lock,
+        })
+    }
+
+    /// The folder's path.
+    pub fn path(&self) -> &Path {
+        &self.state.path
+    }
+
+    /// The folder's own id.
+    pub fn directory_id(&self) -> DirectoryId {
+        self.meta.directory_id.unwrap_or_default()
+    }
+
+    /// Whether all logs were closed in order when it was last used.
+    pub fn was_clean(&self) -> bool {
+        self.was_clean
+    }
+
+    /// The broker epoch of the last life, where it ended in order and said it.
+    pub fn last_broker_epoch(&self) -> Option<BrokerEpoch> {
+        self.last_broker_epoch
+    }
+
+    /// Why the folder is offline, if it is.
+    pub fn offline(&self) -> Option<StorageError> {
+        self.state.offline().cloned()
+    }
+
+    /// Whether a write found no space and clients are refused.
+    pub fn is_full(&self) -> bool {
+        self.state.reserve.is_full()
+    }
+
+    /// Bytes that may still be written to its file system.
+    pub fn free_bytes(&self) -> Result<u64, StorageError> {
+        self.state.checked(&self.state.path, self.state.disk.free_bytes(&self.state.path))
+    }
+
+    /// The partitions that lie in it, by name. What is being deleted, stray or unknown is not among them.
+    pub fn partitions(&self) -> Result<Vec<FoundLog>, StorageError> {
+        let entries = self.state.checked(&self.state.path, self.state.disk.list(&self.state.path))?;
+        let mut found = Vec::new();
+        for entry in entries.iter().filter(|entry| entry.is_dir) {
+            if let Some(PartitionFolder::Partition(topic_partition)) = PartitionFolder::parse(&entry.name) {
+                let path = self.state.path.join(&entry.name).join(partition_metadata::FILE);
+                let bytes = self.state.read_file(&path)?;
+                let topic_id = bytes.and_then(|bytes| partition_metadata::parse(&bytes).ok());
+                found.push(FoundLog { topic_partition, topic_id });
+            }
+        }
+        Ok(found)
+    }
+
+    /// The high watermark that was checkpointed.
+    pub fn high_watermark(&self, topic_partition: &TopicPartition) -> Option<Offset> {
+        self.high_watermarks.get(topic_partition).copied()
+    }
+
+    /// Opens a partition's log; makes it where there is none. Once for each partition in this folder's life.
+    ///
+    /// # Errors
+    /// The disk failed or is full, or the folder is of another topic of that name.
+    pub fn open_log(
+        &self,
+        topic_partition: &TopicPartition,
+        topic_id: TopicId,
+        config: LogConfig,
+        now: Timestamp,
+    ) -> Result<Log, StorageError> {
+        let known = |offsets: &Offsets| offsets.get(topic_partition).copied().unwrap_or(Offset(0));
+        let opening = Opening {
+            recovery_point: known(&self.recovery_points),
+            log_start: known(&self.log_starts),
+            was_clean: self.was_clean,
+            now,
+        };
+        Log::open(self.state.clone(), topic_partition, topic_id, config, opening)
+    }
+
+    /// Replaces the three checkpoints by what these logs say; they must be all logs of the folder.
+    pub fn checkpoint(&self, logs: &[LogCheckpoint]) -> Result<(), StorageError> {
+        self.write_offsets(checkpoint::RECOVERY_POINT, logs, |log| log.recovery_point)?;
+        self.write_offsets(checkpoint::LOG_START, logs, |log| log.log_start)?;
+        self.write_offsets(checkpoint::HIGH_WATERMARK, logs, |log| log.high_watermark)
+    }
+
+    fn write_offsets(
+        &self,
+        name: &str,
+        logs: &[LogCheckpoint],
+        offset: impl Fn(&LogCheckpoint) -> Offset,
+    ) -> Result<(), StorageError> {
+        self.state.check()?;
+        let rows: Vec<_> = logs.iter().map(|log| (&log.topic_partition, offset(log))).collect();
+        let text = checkpoint::encode_offsets(&rows);
+        let path = self.state.path.join(name);
+        self.state.with_reserve(&path, || write_atomic(&*self.state.disk, &path, text.as_bytes()))
+    }
+
+    /// One step of upkeep: removes a partition whose deletion was cut off, and renews the reserve when space is free.
+    /// Gives back whether there is more to do.
+    pub fn maintain(&self) -> Result<bool, StorageError> {
+        self.state.check()?;
+        self.state.reserve.restore(&*self.state.disk);
+        let entries = self.state.checked(&self.state.path, self.state.disk.list(&self.state.path))?;
+        let is_deleted = |name: &str| PartitionFolder::parse(name) == Some(PartitionFolder::Deleted);
+        let mut deleted = entries.iter().filter(|entry| entry.is_dir && is_deleted(&entry.name));
+        if let Some(entry) = deleted.next() {
+            let path = self.state.path.join(&entry.name);
+            self.state.checked(&path, self.state.disk.remove_dir_all(&path))?;
+        }
+        Ok(deleted.next().is_some())
+    }
+
+    /// Ends the use of the folder in order. All logs must have been closed; `logs` are what they came to.
+    ///
+    /// # Errors
+    /// Something was not written: the next start recovers.
+    pub fn close(self, logs: &[LogCheckpoint], broker_epoch: BrokerEpoch) -> Result<(), StorageError> {
+        self.checkpoint(logs)?;
+        let path = self.state.path.join(clean_shutdown::FILE);
+        let text = clean_shutdown::encode(broker_epoch);
+        self.state.with_reserve(&path, || write_atomic(&*self.state.disk, &path, text.as_bytes()))
+    }
+}
+
+fn failed(folder: &Path, path: &Path, error: &io::Error) -> FolderError {
+    FolderError::Io { folder: folder.to_owned(), path: path.to_owned(), cause: error.to_string() }
+}
+
+/// Compares the folder's identity with what it must be; writes it where there is none yet.
+fn settle_meta(
+    disk: &dyn Disk,
+    folder: &Path,
+    identity: &MetaProperties,
+) -> Result<MetaProperties, FolderError> {
+    let found = LogFolder::read_meta(disk, folder)?;
+    if let Some(found) = &found {
+        if found.cluster_id != identity.cluster_id {
+            let (found, expected) = (found.cluster_id.clone(), identity.cluster_id.clone());
+            return Err(FolderError::OtherCluster { folder: folder.to_owned(), found, expected });
+        }
+        if found.node_id != identity.node_id {
+            let (found, expected) = (found.node_id, identity.node_id);
+            return Err(FolderError::OtherNode { folder: folder.to_owned(), found, expected });
+        }
+        if found.directory_id.is_some() {
+            return Ok(found.clone());
+        }
+    }
+    let path = folder.join(meta_properties::FILE);
+    write_atomic(disk, &path, identity.encode().as_bytes()).map_err(|error| failed(folder, &path, &error))?;
+    Ok(identity.clone())
+}
+
+/// Reads and removes the clean-shutdown file, durably.
+fn take_clean_shutdown(disk: &dyn Disk, folder: &Path) -> io::Result<Option<Vec<u8>>> {
+    let path = folder.join(clean_shutdown::FILE);
+    if !disk.exists(&path)? {
+        return Ok(None);
+    }
+    let bytes = disk.read(&path, Limits::SMALL_FILE_BYTES_MAX)?;
+    disk.remove_file(&path)?;
+    disk.sync_dir(folder)?;
+    Ok(Some(bytes))
+}
+
+/// A checkpoint's offsets. One that is damaged counts as missing: the logs are then read from their start.
+fn read_offsets(state: &FolderState, name: &str) -> io::Result<Offsets> {
+    let path = state.path.join(name);
+    let bytes = match state.disk.read(&path, Limits::SMALL_FILE_BYTES_MAX) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Offsets::default()),
+        result => result?,
+    };
+    Ok(checkpoint::parse_offsets(&bytes).unwrap_or_else(|error| {
+        tracing::warn!(path = %path.display(), error, "checkpoint is not used");
+        Offsets::default()
+    }))
+}

@@ -1,0 +1,157 @@
+//! What all logs of a folder share: its disk, whether it still works, open files, the tail budget.
+//!
+//! Every result of a file operation passes [`FolderState::checked`], which tells three kinds apart: no space (a normal
+//! state), what concerns one call or one file only, and a disk that failed, which takes the folder offline for good.
+
+use std::io::{self, IoSlice};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use env::{Disk, File, Open};
+use model::{Limits, Timestamp};
+
+use crate::open_files::OpenFiles;
+use crate::reserve::Reserve;
+use crate::{StorageError, TailBudget};
+
+/// Linux's numbers for "too many open files", in the system and in the process.
+const TOO_MANY_FILES: [i32; 2] = [23, 24];
+
+/// What a write is for: may it use the space that is kept for when the disk is full?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A client's records, directly or by way of a leader.
+    Records,
+    /// What lets the broker go on: commits, metadata, checkpoints.
+    Upkeep,
+}
+
+/// The shared state of one log folder.
+pub(crate) struct FolderState {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) path: PathBuf,
+    pub(crate) files: OpenFiles,
+    pub(crate) tail: TailBudget,
+    pub(crate) reserve: Reserve,
+    offline: OnceLock<StorageError>,
+}
+
+impl FolderState {
+    pub(crate) fn new(disk: Arc<dyn Disk>, path: PathBuf, tail: TailBudget) -> Self {
+        let files = OpenFiles::new(Limits::OPEN_FILES_MAX);
+        let reserve = Reserve::new(path.clone());
+        Self { disk, path, files, tail, reserve, offline: OnceLock::new() }
+    }
+
+    /// # Errors
+    /// The folder is offline.
+    pub(crate) fn check(&self) -> Result<(), StorageError> {
+        self.offline.get().map_or(Ok(()), |error| Err(error.clone()))
+    }
+
+    /// Why the folder is offline.
+    pub(crate) fn offline(&self) -> Option<&StorageError> {
+        self.offline.get()
+    }
+
+    /// Takes the folder offline for good.
+    pub(crate) fn fail(&self, path: &Path, error: &io::Error) -> StorageError {
+        let (folder, path) = (self.path.clone(), path.to_owned());
+        let offline = StorageError::Offline { folder, path, cause: error.to_string() };
+        if self.offline.set(offline.clone()).is_ok() {
+            tracing::error!(folder = %self.path.display(), %error, "log folder is offline");
+        }
+        offline
+    }
+
+    /// Sorts out the failure of an operation on `path`.
+    pub(crate) fn checked<T>(&self, path: &Path, result: io::Result<T>) -> Result<T, StorageError> {
+        let error = match result {
+            Ok(value) => return Ok(value),
+            Err(error) => error,
+        };
+        if is_full(&error) {
+            self.reserve.release(&*self.disk);
+            return Err(StorageError::DiskFull { folder: self.path.clone() });
+        }
+        if concerns_one_call(&error) {
+            return Err(StorageError::Io { path: path.to_owned(), cause: error.to_string() });
+        }
+        Err(self.fail(path, &error))
+    }
+
+    /// Runs an operation that needs space; where there is none, once more with what the reserve gives.
+    pub(crate) fn with_reserve<T>(
+        &self,
+        path: &Path,
+        operation: impl Fn() -> io::Result<T>,
+    ) -> Result<T, StorageError> {
+        let result = match operation() {
+            Err(error) if is_full(&error) && self.reserve.release(&*self.disk) => operation(),
+            result => result,
+        };
+        self.checked(path, result)
+    }
+
+    /// Writes all of it at `position`.
+    pub(crate) fn write(
+        &self,
+        path: &Path,
+        file: &dyn File,
+        bytes: &[u8],
+        position: u64,
+        purpose: Purpose,
+    ) -> Result<(), StorageError> {
+        let write = || file.write_at(&[IoSlice::new(bytes)], position);
+        match purpose {
+            Purpose::Records => self.checked(path, write()),
+            Purpose::Upkeep => self.with_reserve(path, write),
+        }
+    }
+
+    /// Writes a small file as a whole, not yet durable.
+    pub(crate) fn write_file(&self, path: &Path, bytes: &[u8]) -> Result<Arc<dyn File>, StorageError> {
+        self.with_reserve(path, || {
+            let file = self.disk.open(path, Open::Truncate)?;
+            file.write_at(&[IoSlice::new(bytes)], 0)?;
+            Ok(file)
+        })
+    }
+
+    /// A small file's bytes; none where it is not there.
+    pub(crate) fn read_file(&self, path: &Path) -> Result<Option<Vec<u8>>, StorageError> {
+        match self.disk.read(path, Limits::SMALL_FILE_BYTES_MAX) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            result => self.checked(path, result).map(Some),
+        }
+    }
+
+    /// Removes a file; well if it is not there.
+    pub(crate) fn remove_file(&self, path: &Path) -> Result<(), StorageError> {
+        match self.disk.remove_file(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            result => self.checked(path, result),
+        }
+    }
+
+    /// # Errors
+    /// The disk is full for what a client writes.
+    pub(crate) fn admit(&self, purpose: Purpose, now: Timestamp) -> Result<(), StorageError> {
+        self.check()?;
+        if purpose == Purpose::Records && !self.reserve.admits(&*self.disk, now) {
+            return Err(StorageError::DiskFull { folder: self.path.clone() });
+        }
+        Ok(())
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// Failures that say nothing about the disk: of the process's limits, or of one name.
+fn concerns_one_call(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidData, NotFound, OutOfMemory, WouldBlock};
+    matches!(error.kind(), InvalidData | NotFound | OutOfMemory | WouldBlock)
+        || error.raw_os_error().is_some_and(|number| TOO_MANY_FILES.contains(&number))
+}

@@ -1,0 +1,177 @@
+//! One partition's log.
+//!
+//! ```text
+//!  log start                flushed end       log end
+//!      |                         |               |
+//!  ----[ segment ][ segment ][ active segment    ]
+//!      what was on disk at the last flush ^      ^ what the operating system was given
+//! ```
+//!
+//! Not locked inside: its owner holds it in a lock that no await crosses. Each file below `log/` is one of its aspects.
+//!
+//! Kafka: `UnifiedLog`, `LocalLog`, `LogSegments`.
+
+mod append;
+mod check;
+mod close;
+mod flush;
+mod read;
+pub(crate) mod recover;
+mod retain;
+mod times;
+mod truncate;
+
+use std::sync::Arc;
+
+use env::File;
+use model::{LeaderEpoch, Offset, TopicId, TopicPartition};
+use protocol::batch::BatchHeader;
+
+pub use append::{Appended, Origin};
+pub use flush::FlushJob;
+pub use read::Slice;
+pub use retain::Maintained;
+pub use times::TimestampOffset;
+
+use crate::epochs::LeaderEpochs;
+use crate::producers::{ProducerState, Producers};
+use crate::segment::{Place, Segment};
+use crate::tail::Tail;
+use crate::{LogConfig, StorageError};
+use flush::EpochFile;
+
+/// One partition on disk.
+#[expect(clippy::struct_field_names, reason = "log start and log end are Kafka's words")]
+pub struct Log {
+    topic_partition: TopicPartition,
+    topic_id: TopicId,
+    place: Place,
+    config: LogConfig,
+    /// By base offset; never empty, the last one is the active one.
+    segments: Vec<Segment>,
+    log_start: Offset,
+    log_end: Offset,
+    flushed_end: Offset,
+    /// Grows with each truncation: a flush that began before one proves nothing about what came after it.
+    truncations: u64,
+    epochs: LeaderEpochs,
+    epoch_file: EpochFile,
+    producers: Producers,
+    /// The offsets of the producer snapshots on disk, growing.
+    snapshots: Vec<Offset>,
+    tail: Tail,
+    /// What was written beside the active log file and is not known to be on disk.
+    unsynced: Vec<Arc<dyn File>>,
+    /// Whether names in the partition's folder are not known to be on disk.
+    names_unsynced: bool,
+    /// Of the append that is being done; kept for its capacity.
+    headers: Vec<BatchHeader>,
+}
+
+impl Log {
+    /// Whose log it is.
+    pub fn topic_partition(&self) -> &TopicPartition {
+        &self.topic_partition
+    }
+
+    /// Its topic's id.
+    pub fn topic_id(&self) -> TopicId {
+        self.topic_id
+    }
+
+    /// The first offset that may be read, inclusive.
+    pub fn log_start(&self) -> Offset {
+        self.log_start
+    }
+
+    /// The offset that the next record gets.
+    pub fn log_end(&self) -> Offset {
+        self.log_end
+    }
+
+    /// The offset, exclusive, up to which everything is on disk.
+    pub fn flushed_end(&self) -> Offset {
+        self.flushed_end
+    }
+
+    /// How often it was truncated since it was opened.
+    pub fn truncations(&self) -> u64 {
+        self.truncations
+    }
+
+    /// Bytes of all log files.
+    pub fn size_bytes(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.size).sum()
+    }
+
+    /// How many segments there are; never 0.
+    pub fn segment_count(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// The newest leader epoch that is known.
+    pub fn latest_epoch(&self) -> Option<LeaderEpoch> {
+        self.epochs.latest()
+    }
+
+    /// The offset with which the newest leader epoch began.
+    pub fn latest_epoch_start(&self) -> Option<Offset> {
+        self.epochs.latest_start()
+    }
+
+    /// The largest epoch up to `epoch` and the offset, exclusive, where it ends. None where `epoch` is newer than all.
+    pub fn epoch_end(&self, epoch: LeaderEpoch) -> Option<(LeaderEpoch, Offset)> {
+        self.epochs.end_of(epoch, self.log_end)
+    }
+
+    /// The epoch that wrote `offset`; of the log end the newest one.
+    pub fn epoch_at(&self, offset: Offset) -> Option<LeaderEpoch> {
+        self.epochs.at(offset)
+    }
+
+    /// Says that a leader's epoch begins at `start`, which is the log end for a new leader. It counts when the next flush
+    /// job is done.
+    pub fn assign_epoch(&mut self, epoch: LeaderEpoch, start: Offset) -> Result<(), StorageError> {
+        self.place.folder.check()?;
+        if self.epochs.assign(epoch, start) {
+            self.write_epochs()?;
+        }
+        Ok(())
+    }
+
+    /// Where the first open transaction begins, or `high_watermark`.
+    pub fn last_stable_offset(&self, high_watermark: Offset) -> Offset {
+        self.producers.first_open_transaction().map_or(high_watermark, |open| open.min(high_watermark))
+    }
+
+    /// The producers that are known, by id.
+    pub fn producers(&self) -> Vec<ProducerState> {
+        self.producers.sorted().into_iter().cloned().collect()
+    }
+
+    /// The configuration in force.
+    pub fn config(&self) -> &LogConfig {
+        &self.config
+    }
+
+    /// Changes the configuration, from the next operation on.
+    pub fn set_config(&mut self, config: LogConfig) {
+        self.config = config;
+    }
+
+    /// # Errors
+    /// The folder is offline.
+    pub fn check(&self) -> Result<(), StorageError> {
+        self.place.folder.check()
+    }
+
+    /// The index of the segment that holds `offset`, or would.
+    fn segment_of(&self, offset: Offset) -> usize {
+        self.segments.partition_point(|segment| segment.base_offset <= offset).saturating_sub(1)
+    }
+
+    /// Where the segment after the `index`th begins; the log end for the last.
+    fn segment_end(&self, index: usize) -> Offset {
+        self.segments.get(index + 1).map_or(self.log_end, |next| next.base_offset)
+    }
+}

@@ -1,0 +1,198 @@
+//! What must be on disk, handed out as a job: this room owns no thread.
+//!
+//! * A job lists everything that is not known to be on disk, and the log end of that moment. When it is done, everything
+//!   below that end is durable, with the names of the files and the leader epochs that it needs.
+//! * It carries the truncation count: what was written behind a truncation is not what the job flushed.
+//! * A failure is final: the operating system may have dropped the bytes, and would call the next try a success.
+//!
+//! Kafka: `UnifiedLog.flush`; KAFKA-19571, KAFKA-16541.
+
+use std::io::{self, IoSlice};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use env::{Disk, File};
+use model::Offset;
+
+use super::Log;
+use crate::names::FileKind;
+use crate::segment::Place;
+use crate::{StorageError, epochs};
+
+/// Files to be flushed, in order, and what that will prove.
+pub struct FlushJob {
+    /// Each of them is to be synced. Some stand for a rename or for a folder's names.
+    pub files: Vec<Arc<dyn File>>,
+    /// The offset, exclusive, up to which everything is on disk when that is done.
+    pub end: Offset,
+    /// The log's truncation count when the job was made.
+    pub truncations: u64,
+}
+
+impl Log {
+    /// Everything that is not known to be on disk; none if there is nothing. One job at a time.
+    pub fn flush_job(&mut self) -> Option<FlushJob> {
+        let mut files: Vec<Arc<dyn File>> = Vec::new();
+        files.extend(self.epoch_file.take().map(|commit| commit as Arc<dyn File>));
+        files.append(&mut self.unsynced);
+        if self.flushed_end < self.log_end {
+            files.extend(self.segments.last().and_then(|active| active.file(&self.place).ok()));
+        }
+        if std::mem::take(&mut self.names_unsynced) {
+            files.push(self.epoch_file.names.clone());
+        }
+        let (end, truncations) = (self.log_end, self.truncations);
+        (!files.is_empty()).then_some(FlushJob { files, end, truncations })
+    }
+
+    /// Takes note of what became of a job. Gives back the flushed end.
+    ///
+    /// # Errors
+    /// The flush failed: the log folder is offline for good.
+    pub fn flush_done(&mut self, job: &FlushJob, result: io::Result<()>) -> Result<Offset, StorageError> {
+        let active = self.segments.last().map_or(Offset(0), |active| active.base_offset);
+        if let Err(error) = result {
+            return Err(self.place.folder.fail(&self.place.file(FileKind::Log, active), &error));
+        }
+        self.place.folder.check()?;
+        if job.truncations == self.truncations {
+            assert!(job.end <= self.log_end, "without a truncation the log only grows");
+            self.flushed_end = self.flushed_end.max(job.end);
+        }
+        Ok(self.flushed_end)
+    }
+
+    /// Flushes everything, here and now.
+    pub(super) fn flush_now(&mut self) -> Result<(), StorageError> {
+        if let Some(job) = self.flush_job() {
+            let result = job.files.iter().try_for_each(|file| file.sync());
+            self.flush_done(&job, result)?;
+        }
+        Ok(())
+    }
+
+    /// Names in the folder were added or removed.
+    pub(super) fn names_changed(&mut self) {
+        self.names_unsynced = true;
+    }
+
+    /// Writes the leader epochs; they take the old file's place with the next flush.
+    pub(super) fn write_epochs(&mut self) -> Result<(), StorageError> {
+        self.epoch_file.write(&self.place, &self.epochs.encode())
+    }
+
+    /// The folder is about to be removed: what is still in flight need not find it.
+    pub(super) fn abandon_flushes(&self) {
+        self.epoch_file.names.gone.store(true, Ordering::Release);
+    }
+}
+
+/// The leader epochs' file: written aside, renamed by the flush.
+pub(super) struct EpochFile {
+    names: Arc<FolderNames>,
+    written: u64,
+    pending: Option<Arc<EpochCommit>>,
+    /// The newest text that has the file's name.
+    committed: Arc<Mutex<u64>>,
+}
+
+impl EpochFile {
+    pub(super) fn new(place: &Place) -> Self {
+        let (disk, path) = (place.folder.disk.clone(), place.path.clone());
+        let names = Arc::new(FolderNames { disk, path, gone: AtomicBool::new(false) });
+        Self { names, written: 0, pending: None, committed: Arc::default() }
+    }
+
+    /// Syncing it makes the partition's own folder findable in its log folder.
+    pub(super) fn parent_names(&self, parent: &Path) -> Arc<dyn File> {
+        let (disk, path) = (self.names.disk.clone(), parent.to_owned());
+        Arc::new(FolderNames { disk, path, gone: AtomicBool::new(false) })
+    }
+
+    fn take(&mut self) -> Option<Arc<EpochCommit>> {
+        self.pending.take()
+    }
+
+    fn write(&mut self, place: &Place, text: &str) -> Result<(), StorageError> {
+        let number = self.written + 1;
+        let aside = place.path.join(format!("{}.{number}.tmp", epochs::FILE));
+        let file = place.folder.write_file(&aside, text.as_bytes())?;
+        self.written = number;
+        if let Some(superseded) = self.pending.take() {
+            place.folder.remove_file(&superseded.aside)?;
+        }
+        let (names, committed) = (self.names.clone(), self.committed.clone());
+        self.pending = Some(Arc::new(EpochCommit { file, aside, number, names, committed }));
+        Ok(())
+    }
+}
+
+/// Syncing it makes one text of the leader epochs the true one.
+struct EpochCommit {
+    file: Arc<dyn File>,
+    aside: PathBuf,
+    number: u64,
+    names: Arc<FolderNames>,
+    committed: Arc<Mutex<u64>>,
+}
+
+/// Syncing it makes the names in a folder durable.
+struct FolderNames {
+    disk: Arc<dyn Disk>,
+    path: PathBuf,
+    gone: AtomicBool,
+}
+
+impl FolderNames {
+    /// Nothing need be found in a folder that is removed.
+    fn unless_gone(&self, result: io::Result<()>) -> io::Result<()> {
+        if self.gone.load(Ordering::Acquire) { Ok(()) } else { result }
+    }
+
+    fn rename(&self, from: &Path, to: &str) -> io::Result<()> {
+        self.disk.rename(from, &self.path.join(to))
+    }
+}
+
+/// A step that goes with a flush as if it were a file; only its sync is called.
+macro_rules! only_sync {
+    ($name:ident, $self:ident => $sync:block) => {
+        impl File for $name {
+            fn read_at(&self, _: &mut [u8], _: u64) -> io::Result<usize> {
+                Err(io::ErrorKind::Unsupported.into())
+            }
+
+            fn try_read_at(&self, _: &mut [u8], _: u64) -> io::Result<usize> {
+                Err(io::ErrorKind::Unsupported.into())
+            }
+
+            fn write_at(&self, _: &[IoSlice<'_>], _: u64) -> io::Result<()> {
+                Err(io::ErrorKind::Unsupported.into())
+            }
+
+            fn len(&self) -> io::Result<u64> {
+                Ok(0)
+            }
+
+            fn set_len(&self, _: u64) -> io::Result<()> {
+                Err(io::ErrorKind::Unsupported.into())
+            }
+
+            fn sync(&$self) -> io::Result<()> $sync
+        }
+    };
+}
+
+only_sync!(FolderNames, self => { self.unless_gone(self.disk.sync_dir(&self.path)) });
+
+only_sync!(EpochCommit, self => {
+    let mut committed = self.committed.lock().unwrap_or_else(PoisonError::into_inner);
+    if *committed > self.number {
+        return Ok(());
+    }
+    let renamed = self.file.sync().and_then(|()| self.names.rename(&self.aside, epochs::FILE));
+    self.names.unless_gone(renamed)?;
+    *committed = self.number;
+    self.names.sync()
+});

@@ -1,0 +1,86 @@
+//! A full disk is a normal state.
+//!
+//! A file of zeros, `.reserve`, is kept in the log folder. When a write finds no space it is removed: from then on
+//! clients are refused, and what it occupied is left to offset commits, metadata and deletes. When enough space is free
+//! again the file is written anew and clients are served.
+
+use std::io::{self, IoSlice};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use env::{Disk, Open};
+use model::{Limits, Timestamp};
+
+const FILE: &str = ".reserve";
+/// Bytes of zeros written at once.
+const PIECE_BYTES: usize = 1 << 20;
+/// Free bytes with which a file system that is too small for a reserve counts as not full.
+const SMALL_FREE_BYTES: u64 = 1 << 20;
+/// How long to wait before looking again whether space is free.
+const LOOK_INTERVAL_MS: i64 = 1000;
+
+/// The reserve of one log folder.
+pub(crate) struct Reserve {
+    folder: PathBuf,
+    full: AtomicBool,
+    /// Whether the file was there when the disk became full.
+    released: AtomicBool,
+    looked: AtomicI64,
+}
+
+impl Reserve {
+    pub(crate) fn new(folder: PathBuf) -> Self {
+        let (full, released) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { folder, full, released, looked: AtomicI64::new(i64::MIN) }
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.full.load(Ordering::Relaxed)
+    }
+
+    /// Takes note that a write found no space; gives back whether the reserve made some.
+    pub(crate) fn release(&self, disk: &dyn Disk) -> bool {
+        self.full.store(true, Ordering::Relaxed);
+        let released = disk.remove_file(&self.folder.join(FILE)).is_ok();
+        self.released.fetch_or(released, Ordering::Relaxed);
+        released
+    }
+
+    /// Whether a client may write; looks for free space at most once a second.
+    pub(crate) fn admits(&self, disk: &dyn Disk, now: Timestamp) -> bool {
+        if self.is_full() && now.0.saturating_sub(self.looked.load(Ordering::Relaxed)) >= LOOK_INTERVAL_MS {
+            self.looked.store(now.0, Ordering::Relaxed);
+            self.restore(disk);
+        }
+        !self.is_full()
+    }
+
+    /// Writes the file where it is not there and space for twice its size is free; then the disk is not full any more.
+    pub(crate) fn restore(&self, disk: &dyn Disk) {
+        let free = disk.free_bytes(&self.folder).unwrap_or(0);
+        let had_one = self.released.load(Ordering::Relaxed);
+        if free >= 2 * Limits::DISK_RESERVE_BYTES && self.write(disk).is_ok() {
+            self.full.store(false, Ordering::Relaxed);
+            self.released.store(false, Ordering::Relaxed);
+        } else if !had_one && free >= SMALL_FREE_BYTES {
+            self.full.store(false, Ordering::Relaxed);
+        }
+    }
+
+    fn write(&self, disk: &dyn Disk) -> io::Result<()> {
+        let path = self.folder.join(FILE);
+        let file = disk.open(&path, Open::Create)?;
+        let zeros = vec![0; PIECE_BYTES];
+        let mut position = file.len()?;
+        while position < Limits::DISK_RESERVE_BYTES {
+            let left = (Limits::DISK_RESERVE_BYTES - position).min(PIECE_BYTES as u64) as usize;
+            let piece = IoSlice::new(zeros.get(..left).unwrap_or_default());
+            if let Err(error) = file.write_at(&[piece], position) {
+                disk.remove_file(&path)?;
+                return Err(error);
+            }
+            position += left as u64;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,452 @@
+//! One segment of a log: its log file and its two indexes.
+//!
+//! The newest segment is the active one; it keeps its file open, and its indexes are in memory as far as they go and on
+//! disk as far as they were written. The files of closed segments are opened and their indexes read when they are asked
+//! for.
+//!
+//! Kafka: `LogSegment`, `FileRecords`.
+
+use std::cell::OnceCell;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use env::{File, Open};
+use model::{Offset, Timestamp};
+use protocol::batch::{Batch, BatchHeader};
+
+use crate::StorageError;
+use crate::folder_state::{FolderState, Purpose};
+use crate::index::{OFFSET_ENTRY_BYTES, OffsetIndex, TIME_ENTRY_BYTES, TimeIndex, relative};
+use crate::names::FileKind;
+use crate::open_files::FileKey;
+use crate::scan::{self, LOOK_BYTES, SWEEP_BYTES, Scan, ScanError};
+
+/// The folder of one partition, in its log folder.
+pub(crate) struct Place {
+    pub(crate) folder: Arc<FolderState>,
+    pub(crate) path: PathBuf,
+}
+
+impl Place {
+    pub(crate) fn file(&self, kind: FileKind, base_offset: Offset) -> PathBuf {
+        kind.path(&self.path, base_offset)
+    }
+
+    /// What a scan's failure means; a batch that is not there is damage.
+    pub(crate) fn scanned<T>(&self, base: Offset, result: Result<T, ScanError>) -> Result<T, StorageError> {
+        let path = self.file(FileKind::Log, base);
+        match result {
+            Ok(value) => Ok(value),
+            Err(ScanError::Io(error)) => self.folder.checked(&path, Err(error)),
+            Err(ScanError::Batch(error)) => Err(StorageError::Damaged { path, what: error.to_string() }),
+        }
+    }
+}
+
+/// One segment.
+pub(crate) struct Segment {
+    pub(crate) base_offset: Offset,
+    /// Bytes of the log file.
+    pub(crate) size: u64,
+    pub(crate) created: Timestamp,
+    key: FileKey,
+    active: Option<Arc<dyn File>>,
+    indexes: OnceCell<Indexes>,
+}
+
+/// The indexes of a segment, and what else is known of the batches in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Indexes {
+    base_offset: Offset,
+    pub(crate) offsets: OffsetIndex,
+    pub(crate) times: TimeIndex,
+    /// The latest timestamp, and the last offset of the first batch that has it.
+    pub(crate) latest: (Timestamp, Offset),
+    /// The latest timestamp of the first batch, where it is known: the segment's age counts from it.
+    pub(crate) first_timestamp: Option<Timestamp>,
+    bytes_since_entry: u64,
+    /// How many entries of each are in the files.
+    written: (usize, usize),
+    /// The files hold more than that.
+    stale: bool,
+}
+
+impl Indexes {
+    fn new(base_offset: Offset) -> Self {
+        Self {
+            base_offset,
+            offsets: OffsetIndex::default(),
+            times: TimeIndex::default(),
+            latest: (Timestamp::NONE, base_offset),
+            first_timestamp: None,
+            bytes_since_entry: 0,
+            written: (0, 0),
+            stale: false,
+        }
+    }
+
+    /// Takes note of a batch that lies at `position`.
+    fn note(&mut self, position: u64, header: &BatchHeader, interval_bytes: u64) {
+        if position == 0 {
+            self.first_timestamp = Some(header.max_timestamp);
+        }
+        if header.max_timestamp > self.latest.0 {
+            self.latest = (header.max_timestamp, header.last_offset());
+        }
+        if self.bytes_since_entry > interval_bytes {
+            if let Some(offset) = relative(self.base_offset, header.last_offset()) {
+                self.offsets.push(offset, position as u32);
+            }
+            self.push_time();
+            self.bytes_since_entry = 0;
+        }
+        self.bytes_since_entry += header.size() as u64;
+    }
+
+    fn push_time(&mut self) {
+        if let Some(offset) = relative(self.base_offset, self.latest.1) {
+            self.times.push(self.latest.0, offset);
+        }
+    }
+
+    /// Forgets what is said of `end` and later offsets.
+    fn truncate(&mut self, end: Offset) {
+        let relative =
+            relative(self.base_offset, end).unwrap_or(if end < self.base_offset { 0 } else { u32::MAX });
+        self.offsets.truncate(relative);
+        self.times.truncate(relative);
+        self.latest = match self.times.last() {
+            Some((timestamp, offset)) => (timestamp, self.base_offset.plus(i64::from(offset))),
+            None => (Timestamp::NONE, self.base_offset),
+        };
+        self.bytes_since_entry = 0;
+        let left = (self.offsets.len(), self.times.len());
+        self.stale |= self.written.0 > left.0 || self.written.1 > left.1;
+        self.written = (self.written.0.min(left.0), self.written.1.min(left.1));
+    }
+
+    /// Where the batch begins that the last entry of the offset index speaks of.
+    fn last_position(&self) -> u64 {
+        self.offsets.last().map_or(0, |entry| u64::from(entry.1))
+    }
+}
+
+/// What a check of a segment's batches found.
+pub(crate) struct Checked {
+    /// The offset that comes next.
+    pub(crate) next_offset: Offset,
+    /// Bytes that are whole batches.
+    pub(crate) valid_bytes: u64,
+}
+
+impl Segment {
+    /// Makes the files of a new active segment.
+    pub(crate) fn create(place: &Place, base_offset: Offset, now: Timestamp) -> Result<Self, StorageError> {
+        for kind in [FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::TransactionIndex] {
+            place.folder.remove_file(&place.file(kind, base_offset))?;
+        }
+        let path = place.file(FileKind::Log, base_offset);
+        let file = place.folder.with_reserve(&path, || place.folder.disk.open(&path, Open::Truncate))?;
+        let segment = Self::found(place, base_offset, 0, now);
+        let indexes = OnceCell::from(Indexes::new(base_offset));
+        Ok(Self { active: Some(file), indexes, ..segment })
+    }
+
+    /// One that lies on the disk; nothing is read yet.
+    pub(crate) fn found(place: &Place, base_offset: Offset, size: u64, created: Timestamp) -> Self {
+        let key = place.folder.files.key();
+        Self { base_offset, size, created, key, active: None, indexes: OnceCell::new() }
+    }
+
+    /// The log file, open.
+    pub(crate) fn file(&self, place: &Place) -> Result<Arc<dyn File>, StorageError> {
+        if let Some(file) = &self.active {
+            return Ok(file.clone());
+        }
+        let path = place.file(FileKind::Log, self.base_offset);
+        let file = place.folder.files.get(self.key, || place.folder.disk.open(&path, Open::Write));
+        place.folder.checked(&path, file)
+    }
+
+    /// Makes it the active one.
+    pub(crate) fn activate(&mut self, place: &Place) -> Result<(), StorageError> {
+        let file = self.file(place)?;
+        place.folder.files.close(self.key);
+        self.active = Some(file);
+        Ok(())
+    }
+
+    /// Writes batches at the end. After an error the file is as it was before, or the folder is offline.
+    pub(crate) fn append(
+        &mut self,
+        place: &Place,
+        bytes: &[u8],
+        headers: &[BatchHeader],
+        interval_bytes: u64,
+        purpose: Purpose,
+    ) -> Result<(), StorageError> {
+        self.indexes(place, interval_bytes)?;
+        let file = self.file(place)?;
+        let path = place.file(FileKind::Log, self.base_offset);
+        if let Err(error) = place.folder.write(&path, &*file, bytes, self.size, purpose) {
+            self.undo(place, &*file)?;
+            return Err(error);
+        }
+        let indexes = self.indexes.get_mut().expect("loaded above");
+        for header in headers {
+            indexes.note(self.size, header, interval_bytes);
+            self.size += header.size() as u64;
+        }
+        Ok(())
+    }
+
+    /// Cuts off what a failed write left.
+    fn undo(&self, place: &Place, file: &dyn File) -> Result<(), StorageError> {
+        place.folder.check()?;
+        let path = place.file(FileKind::Log, self.base_offset);
+        file.set_len(self.size).map_err(|error| place.folder.fail(&path, &error))
+    }
+
+    /// The indexes, read from their files when they are asked for the first time, made anew where those cannot be true.
+    pub(crate) fn indexes(&self, place: &Place, interval_bytes: u64) -> Result<&Indexes, StorageError> {
+        if let Some(indexes) = self.indexes.get() {
+            return Ok(indexes);
+        }
+        let mut indexes = self.read_indexes(place)?.unwrap_or_else(|| Indexes::new(self.base_offset));
+        if indexes.times.last().is_none() && self.size > 0 {
+            let file = self.file(place)?;
+            let scan = Scan::new(&*file, 0, self.size, LOOK_BYTES);
+            indexes = Indexes::new(self.base_offset);
+            place.scanned(self.base_offset, note_all(&mut indexes, scan, interval_bytes))?;
+        }
+        Ok(self.indexes.get_or_init(|| indexes))
+    }
+
+    /// None where a file is missing or damaged.
+    fn read_indexes(&self, place: &Place) -> Result<Option<Indexes>, StorageError> {
+        let read = |kind| place.folder.read_file(&place.file(kind, self.base_offset));
+        let (Some(offsets), Some(times)) = (read(FileKind::OffsetIndex)?, read(FileKind::TimeIndex)?) else {
+            return Ok(None);
+        };
+        let (Some(offsets), Some(times)) =
+            (OffsetIndex::parse(&offsets, self.size), TimeIndex::parse(&times))
+        else {
+            return Ok(None);
+        };
+        let mut indexes = Indexes::new(self.base_offset);
+        indexes.written = (offsets.len(), times.len());
+        (indexes.offsets, indexes.times) = (offsets, times);
+        if let Some((timestamp, offset)) = indexes.times.last() {
+            indexes.latest = (timestamp, self.base_offset.plus(i64::from(offset)));
+        }
+        Ok(Some(indexes))
+    }
+
+    /// Checks the batches behind what can be trusted, with their CRCs, and calls `visit` for each; completes the indexes.
+    ///
+    /// What the index files say of offsets below `trusted` was on disk before they were; the rest of the file is walked.
+    pub(crate) fn recover(
+        &mut self,
+        place: &Place,
+        trusted: Offset,
+        interval_bytes: u64,
+        mut visit: impl FnMut(&Batch<'_>),
+    ) -> Result<Checked, StorageError> {
+        let file = self.file(place)?;
+        let mut indexes = self.trusted_indexes(place, &*file, trusted)?;
+        let start = indexes.last_position();
+        let mut checked = Checked { next_offset: self.base_offset, valid_bytes: start };
+        let mut scan = Scan::new(&*file, start, self.size, SWEEP_BYTES);
+        loop {
+            let (position, batch) = match scan.next_batch() {
+                Ok(Some(next)) => next,
+                Ok(None) | Err(ScanError::Batch(_)) => break,
+                Err(error) => return place.scanned(self.base_offset, Err(error)),
+            };
+            let header = &batch.header;
+            let fits = header.base_offset >= checked.next_offset
+                && relative(self.base_offset, header.last_offset()).is_some();
+            if !fits || batch.verify_crc().is_err() {
+                break;
+            }
+            indexes.note(position, header, interval_bytes);
+            visit(&batch);
+            checked.next_offset = header.next_offset();
+            checked.valid_bytes = position + header.size() as u64;
+        }
+        self.indexes = OnceCell::from(indexes);
+        Ok(checked)
+    }
+
+    /// The indexes as far as they speak of offsets below `trusted`, where the last entry fits the log; else empty ones.
+    fn trusted_indexes(
+        &self,
+        place: &Place,
+        file: &dyn File,
+        trusted: Offset,
+    ) -> Result<Indexes, StorageError> {
+        let Some(mut indexes) = self.read_indexes(place)? else { return Ok(Indexes::new(self.base_offset)) };
+        indexes.truncate(trusted);
+        let Some((offset, position)) = indexes.offsets.last() else {
+            return Ok(Indexes::new(self.base_offset));
+        };
+        let last_offset = self.base_offset.plus(i64::from(offset));
+        match Scan::new(file, u64::from(position), self.size, LOOK_BYTES).next_header() {
+            Ok(Some((_, header))) if header.last_offset() == last_offset => Ok(indexes),
+            Ok(_) | Err(ScanError::Batch(_)) => Ok(Indexes::new(self.base_offset)),
+            Err(error) => place.scanned(self.base_offset, Err(error)),
+        }
+    }
+
+    /// The latest time of its first batch, from which its age counts; none where that has no time.
+    pub(crate) fn first_timestamp(
+        &mut self,
+        place: &Place,
+        interval_bytes: u64,
+    ) -> Result<Option<Timestamp>, StorageError> {
+        if self.indexes(place, interval_bytes)?.first_timestamp.is_none() && self.size > 0 {
+            let file = self.file(place)?;
+            let header = Scan::new(&*file, 0, self.size, LOOK_BYTES).next_header();
+            let first = place.scanned(self.base_offset, header)?.map(|(_, header)| header.max_timestamp);
+            self.indexes.get_mut().expect("read above").first_timestamp = first;
+        }
+        let first = self.indexes(place, interval_bytes)?.first_timestamp;
+        Ok(first.filter(|first| *first >= Timestamp(0)))
+    }
+
+    /// Where the batch begins that holds `offset`, or the first one behind it.
+    pub(crate) fn find(
+        &self,
+        place: &Place,
+        offset: Offset,
+        interval_bytes: u64,
+    ) -> Result<Option<(u64, BatchHeader)>, StorageError> {
+        let indexes = self.indexes(place, interval_bytes)?;
+        let file = self.file(place)?;
+        let found = scan::find(&*file, &indexes.offsets, self.base_offset, offset, self.size);
+        place.scanned(self.base_offset, found)
+    }
+
+    /// Whether an index has reached the size at which its segment is closed.
+    pub(crate) fn indexes_are_full(
+        &self,
+        place: &Place,
+        index_bytes: u64,
+        interval_bytes: u64,
+    ) -> Result<bool, StorageError> {
+        let indexes = self.indexes(place, interval_bytes)?;
+        let entries = |bytes: usize| (index_bytes / bytes as u64) as usize;
+        Ok(indexes.offsets.len() >= entries(OFFSET_ENTRY_BYTES)
+            || indexes.times.len() + 1 >= entries(TIME_ENTRY_BYTES))
+    }
+
+    /// Writes what the index files lack; gives back those that were written to.
+    pub(crate) fn write_indexes(&mut self, place: &Place) -> Result<Vec<Arc<dyn File>>, StorageError> {
+        let base = self.base_offset;
+        let Some(indexes) = self.indexes.get_mut() else { return Ok(Vec::new()) };
+        let mut files = Vec::new();
+        let (offsets, times) = indexes.written;
+        if offsets < indexes.offsets.len() || offsets == 0 || indexes.stale {
+            let path = place.file(FileKind::OffsetIndex, base);
+            files.push(extend(place, path, offsets * OFFSET_ENTRY_BYTES, &indexes.offsets.encode(offsets))?);
+        }
+        if times < indexes.times.len() || times == 0 || indexes.stale {
+            let path = place.file(FileKind::TimeIndex, base);
+            files.push(extend(place, path, times * TIME_ENTRY_BYTES, &indexes.times.encode(times))?);
+        }
+        indexes.written = (indexes.offsets.len(), indexes.times.len());
+        indexes.stale = false;
+        Ok(files)
+    }
+
+    /// Closes the active segment: its last time entry, its index files. Gives back the files that were written to.
+    pub(crate) fn close(&mut self, place: &Place) -> Result<Vec<Arc<dyn File>>, StorageError> {
+        self.complete_times();
+        let files = self.write_indexes(place)?;
+        if let Some(file) = self.active.take() {
+            place.folder.files.put(self.key, file);
+        }
+        Ok(files)
+    }
+
+    /// Adds the latest timestamp to the time index, where it is not in it yet.
+    pub(crate) fn complete_times(&mut self) {
+        if let Some(indexes) = self.indexes.get_mut() {
+            indexes.push_time();
+        }
+    }
+
+    /// Cuts the segment behind its last batch below `end`. Gives back the files that were changed.
+    pub(crate) fn truncate(
+        &mut self,
+        place: &Place,
+        end: Offset,
+        interval_bytes: u64,
+    ) -> Result<Vec<Arc<dyn File>>, StorageError> {
+        let position = self.find(place, end, interval_bytes)?.map_or(self.size, |(position, _)| position);
+        self.cut(place, position)?;
+        let mut files = self.cut_indexes(place, end, interval_bytes)?;
+        files.push(self.file(place)?);
+        Ok(files)
+    }
+
+    /// Cuts the log file alone.
+    pub(crate) fn cut(&mut self, place: &Place, size: u64) -> Result<(), StorageError> {
+        let path = place.file(FileKind::Log, self.base_offset);
+        let file = self.file(place)?;
+        place.folder.checked(&path, file.set_len(size))?;
+        self.size = size;
+        Ok(())
+    }
+
+    /// Cuts the indexes in memory and on disk, and walks the batches behind the last entry again.
+    fn cut_indexes(
+        &mut self,
+        place: &Place,
+        end: Offset,
+        interval_bytes: u64,
+    ) -> Result<Vec<Arc<dyn File>>, StorageError> {
+        let mut indexes = self.indexes(place, interval_bytes)?.clone();
+        indexes.truncate(end);
+        let file = self.file(place)?;
+        let scan = Scan::new(&*file, indexes.last_position(), self.size, LOOK_BYTES);
+        place.scanned(self.base_offset, note_all(&mut indexes, scan, interval_bytes))?;
+        let stale = indexes.stale;
+        self.indexes = OnceCell::from(indexes);
+        if stale { self.write_indexes(place) } else { Ok(Vec::new()) }
+    }
+
+    /// Closes its file: the folder is going away.
+    pub(crate) fn forget(&self, place: &Place) {
+        place.folder.files.close(self.key);
+    }
+
+    /// Removes its files.
+    pub(crate) fn remove(self, place: &Place) -> Result<(), StorageError> {
+        place.folder.files.close(self.key);
+        for kind in [FileKind::Log, FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::TransactionIndex] {
+            place.folder.remove_file(&place.file(kind, self.base_offset))?;
+        }
+        Ok(())
+    }
+}
+
+fn note_all(indexes: &mut Indexes, mut scan: Scan<'_>, interval_bytes: u64) -> Result<(), ScanError> {
+    while let Some((position, header)) = scan.next_header()? {
+        indexes.note(position, &header, interval_bytes);
+    }
+    Ok(())
+}
+
+/// Writes at `position`, makes that the file's end.
+fn extend(
+    place: &Place,
+    path: PathBuf,
+    position: usize,
+    bytes: &[u8],
+) -> Result<Arc<dyn File>, StorageError> {
+    let file = place.folder.with_reserve(&path, || place.folder.disk.open(&path, Open::Create))?;
+    place.folder.write(&path, &*file, bytes, position as u64, Purpose::Upkeep)?;
+    place.folder.checked(&path, file.set_len((position + bytes.len()) as u64))?;
+    Ok(file)
+}
