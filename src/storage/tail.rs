@@ -162,12 +162,12 @@ fn cut(piece: &Bytes, from: Offset, end: Offset, bytes_max: usize, at_least_one:
     let (mut start, mut length) = (0, 0);
     for batch in batches(piece).map_while(Result::ok) {
         let size = batch.bytes.len();
-        if batch.last_offset() < from {
+        if batch.header.last_offset() < from {
             start += size;
             continue;
         }
         let oversized = length + size > bytes_max && !(at_least_one && length == 0);
-        if batch.last_offset() >= end || oversized {
+        if batch.header.last_offset() >= end || oversized {
             break;
         }
         length += size;

@@ -175,7 +175,7 @@ pub(crate) fn offsets_of(slice: &Slice) -> Vec<(i64, i64)> {
         .map_while(Result::ok)
         .map(|batch| {
             batch.verify_crc().unwrap();
-            (batch.header.base_offset.0, batch.last_offset().0)
+            (batch.header.base_offset.0, batch.header.last_offset().0)
         })
         .collect()
 }
