@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use model::{ErrorCode, Instant, NodeId, Offset};
 
+use crate::log_view::OFFSET_MAX;
 use crate::mutant::Mutant;
 use crate::role::Role;
 use crate::snapshot::Download;
@@ -171,7 +172,7 @@ impl Quorum {
     fn append_fetched(&mut self, batches: &[Batch]) -> bool {
         let mut last = EpochEnd { epoch: self.log.last_epoch(), end: self.log.end() };
         for batch in batches {
-            let fits = batch.base_offset == last.end && batch.end > last.end;
+            let fits = batch.base_offset == last.end && batch.end > last.end && batch.end < OFFSET_MAX;
             let in_order = batch.voters.is_sorted_by(|(one, _), (next, _)| one < next);
             let inside = batch.voters.iter().all(|(at, _)| (batch.base_offset..batch.end).contains(at));
             if !fits || !in_order || !inside || batch.epoch < last.epoch || batch.epoch > self.hard.epoch {

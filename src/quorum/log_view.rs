@@ -10,6 +10,9 @@
 
 use model::{LeaderEpoch, Offset};
 
+/// No log gets as far as this; an offset from a peer that does is refused.
+pub(crate) const OFFSET_MAX: Offset = Offset(i64::MAX / 2);
+
 /// An epoch and where its records end, exclusive; or, of a log, where its last record has which epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EpochEnd {

@@ -109,11 +109,15 @@ impl Quorum {
     fn begin(&mut self) {
         self.move_high_watermark(self.snapshots.latest().map_or(Offset(0), |id| id.end));
         match self.hard.leader {
-            _ if self.is_voter() && self.voters.current().len() == 1 => self.become_prospective(),
+            _ if self.is_alone() => self.become_prospective(),
             Some(leader) if leader == self.me.id => self.become_resigned(self.other_voter_keys()),
             Some(leader) => self.become_follower(self.hard.epoch, leader),
             None => self.become_unattached(self.hard.epoch),
         }
+    }
+
+    fn is_alone(&self) -> bool {
+        self.is_voter() && self.may_campaign() && self.voters.current().len() == 1
     }
 
     /// What is to be done since the last call, in order.

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use model::{ErrorCode, Instant, LeaderEpoch, Offset};
 
+use crate::log_view::OFFSET_MAX;
 use crate::role::Role;
 use crate::{
     Action, CurrentLeader, FetchSnapshotRequest, FetchSnapshotResponse, LogView, Peer, Quorum, Request,
@@ -127,7 +128,7 @@ impl Quorum {
 
     /// The leader's log no longer has what this node needs.
     pub(crate) fn begin_download(&mut self, leader: Peer, id: SnapshotId) {
-        if id.end <= self.high_watermark || id.epoch > self.hard.epoch {
+        if id.end <= self.high_watermark || id.end >= OFFSET_MAX || id.epoch > self.hard.epoch {
             return self.back_off(leader);
         }
         if let Role::Follower(role) = &mut self.role {

@@ -19,6 +19,13 @@ fn catches(mutant: Mutant, violation: &str, scenario: impl Fn(Option<Mutant>)) {
     assert!(found.contains(violation), "noticed for another reason: {found}");
 }
 
+// A world in which a broken rule is noticed by the harm that it does.
+fn harm_only(voters: usize, mutant: Option<Mutant>) -> World {
+    let mut world = World::new(1, voters, 0, mutant);
+    world.oracle.harm_only = true;
+    world
+}
+
 #[test]
 fn a_record_of_an_older_epoch_is_not_committed_by_counting() {
     catches(Mutant::CommitOlderEpoch, "without the committed", raft_figure_8);
@@ -26,7 +33,7 @@ fn a_record_of_an_older_epoch_is_not_committed_by_counting() {
 
 // Raft, figure 8, with the first node's record of epoch 2 and the fifth's of epoch 3.
 fn raft_figure_8(mutant: Option<Mutant>) {
-    let mut world = World::new(1, 5, 0, mutant);
+    let mut world = harm_only(5, mutant);
     world.batches_most = 1;
     world.led_by_first(1);
     world.drop_all(|message| message.from == 0 && message.to >= 2);
@@ -60,7 +67,7 @@ fn raft_figure_8(mutant: Option<Mutant>) {
 #[test]
 fn a_flush_proves_nothing_about_what_was_written_after_a_truncation() {
     catches(Mutant::FlushAcrossTruncation, "on 1 disks", |mutant| {
-        let mut world = World::new(1, 3, 0, mutant);
+        let mut world = harm_only(3, mutant);
         with_a_tail_on_the_first(&mut world);
         // A flush of the tail that is about to be cut begins, and takes long.
         world.hold_flushes(0);
@@ -79,7 +86,7 @@ fn a_flush_proves_nothing_about_what_was_written_after_a_truncation() {
 #[test]
 fn a_voter_that_hears_nothing_does_not_depose_the_leader() {
     catches(Mutant::NoPreVote, "the epoch changed", |mutant| {
-        let mut world = World::new(1, 3, 0, mutant);
+        let mut world = harm_only(3, mutant);
         world.led_by_first(1);
         let epoch = world.epoch(0);
         world.no_rule();
@@ -97,7 +104,7 @@ fn a_voter_that_hears_nothing_does_not_depose_the_leader() {
 #[test]
 fn a_follower_acknowledges_only_what_is_flushed() {
     catches(Mutant::FetchBeforeFlush, "on 1 disks", |mutant| {
-        let mut world = World::new(1, 3, 0, mutant);
+        let mut world = harm_only(3, mutant);
         world.led_by_first(1);
         let before = world.watermark(0);
         world.hold_flushes(1);
@@ -113,7 +120,7 @@ fn a_follower_acknowledges_only_what_is_flushed() {
 #[test]
 fn a_leader_counts_only_what_it_has_flushed() {
     catches(Mutant::LeaderCountsUnflushed, "on 1 disks", |mutant| {
-        let mut world = World::new(1, 3, 0, mutant);
+        let mut world = harm_only(3, mutant);
         world.led_by_first(1);
         let before = world.watermark(0);
         world.crash(2);
@@ -129,7 +136,7 @@ fn a_leader_counts_only_what_it_has_flushed() {
 #[test]
 fn a_vote_is_for_a_log_that_reaches_as_far() {
     catches(Mutant::VoteWithoutLogCheck, "without the committed", |mutant| {
-        let mut world = World::new(1, 3, 0, mutant);
+        let mut world = harm_only(3, mutant);
         world.led_by_first(1);
         world.isolate(2);
         world.append_many(0, 1);
@@ -147,7 +154,7 @@ fn a_vote_is_for_a_log_that_reaches_as_far() {
 #[test]
 fn an_answer_counts_only_for_its_question() {
     catches(Mutant::StaleAnswer, "below the high watermark", |mutant| {
-        let mut world = World::new(1, 3, 0, mutant);
+        let mut world = harm_only(3, mutant);
         with_a_tail_on_the_first(&mut world);
         world.elect(1);
         world.settle();
@@ -175,7 +182,7 @@ fn with_a_tail_on_the_first(world: &mut World) {
 #[test]
 fn only_a_good_answer_moves_the_high_watermark() {
     catches(Mutant::FencedAnswerMovesHighWatermark, "below the high watermark", |mutant| {
-        let mut world = World::new(1, 3, 0, mutant);
+        let mut world = harm_only(3, mutant);
         with_a_tail_on_the_first(&mut world);
         world.elect(1);
         world.settle();
@@ -189,7 +196,7 @@ fn only_a_good_answer_moves_the_high_watermark() {
 #[test]
 fn a_diverging_fetch_acknowledges_nothing() {
     catches(Mutant::DivergingFetchCounts, "on 1 disks", |mutant| {
-        let mut world = World::new(1, 3, 0, mutant);
+        let mut world = harm_only(3, mutant);
         with_a_tail_on_the_first(&mut world);
         world.elect_but(1, |message| message.is_fetch() && message.from == 2);
         world.crash(2);
@@ -201,7 +208,7 @@ fn a_diverging_fetch_acknowledges_nothing() {
 #[test]
 fn a_vote_is_remembered_across_a_crash() {
     catches(Mutant::VoteNotPersisted, "voted twice", |mutant| {
-        let mut world = World::new(1, 3, 0, mutant);
+        let mut world = harm_only(3, mutant);
         world.network.cut(0, 2);
         world.network.cut(2, 0);
         let is_middle = |message: &simulation::network::Message| message.is_campaign() && message.from == 1;
@@ -230,7 +237,7 @@ fn a_vote_is_remembered_across_a_crash() {
 #[test]
 fn voters_do_not_send_each_other_back_to_a_dead_leader() {
     catches(Mutant::EchoOfDeadLeader, "it does not settle", |mutant| {
-        let mut world = World::new(1, 3, 0, mutant);
+        let mut world = harm_only(3, mutant);
         world.led_by_first(1);
         world.no_rule();
         world.crash(0);
@@ -241,7 +248,7 @@ fn voters_do_not_send_each_other_back_to_a_dead_leader() {
 #[test]
 fn a_leader_that_no_majority_fetches_from_resigns() {
     catches(Mutant::NoCheckQuorum, "it still leads", |mutant| {
-        let mut world = World::new(1, 3, 0, mutant);
+        let mut world = harm_only(3, mutant);
         world.led_by_first(1);
         world.network.cut(1, 0);
         world.network.cut(2, 0);
@@ -253,7 +260,7 @@ fn a_leader_that_no_majority_fetches_from_resigns() {
 #[test]
 fn voters_are_changed_one_at_a_time() {
     catches(Mutant::TwoVoterChanges, "without the committed", |mutant| {
-        let mut world = World::new(1, 3, 0, mutant);
+        let mut world = harm_only(3, mutant);
         world.led_by_first(1);
         world.no_rule();
         world.isolate(0);

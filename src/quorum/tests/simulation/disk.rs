@@ -76,6 +76,11 @@ impl Disk {
         self.log.last().map_or(self.start(), |entry| entry.end)
     }
 
+    /// Up to where a power cut would leave what the log has now.
+    pub fn flushed_end(&self) -> Offset {
+        self.log[..self.same].last().map_or(self.start(), |entry| entry.end)
+    }
+
     pub fn entries(&self) -> &[Rc<Entry>] {
         &self.log
     }

@@ -97,6 +97,9 @@ impl World {
             hard.epoch
         );
         disk.hard = hard;
+        if hard.voted == Some(*key) {
+            self.oracle.voted(hard.epoch, *key, *key);
+        }
     }
 
     fn process_of(&mut self, at: usize) -> &mut Process {
@@ -121,15 +124,16 @@ impl World {
             let body = Body::Failure { life, id };
             return self.post(Message { from: at, to, body });
         }
-        if let Request::Vote(vote) = &request
-            && !vote.pre_vote
-        {
-            self.oracle.voted(vote.epoch, vote.candidate, vote.candidate);
+        if !self.oracle.harm_only {
+            check_promises(&self.nodes[at], &request);
         }
         self.post(Message { from: at, to, body: Body::Request { life, id, request } });
     }
 
     fn respond(&mut self, at: usize, token: Token, response: Response) {
+        if !self.oracle.harm_only {
+            check_answer(&self.nodes[at], &response);
+        }
         let mut payload = Payload::default();
         if let Response::FetchSnapshot(piece) = &response {
             payload.file = self.nodes[at].disk.snapshots.get(&piece.id).map(Rc::clone);
@@ -150,7 +154,9 @@ impl World {
         assert!(entries.first().is_some_and(|first| first.base == start), "no batch starts at {start}");
         assert!(entries.iter().all(|entry| entry.end <= end));
         response.batches = entries.iter().map(|entry| entry.batch()).collect();
-        self.answer(at, token, Response::Fetch(response), Payload { entries, file: None });
+        let response = Response::Fetch(response);
+        check_answer(&self.nodes[at], &response);
+        self.answer(at, token, response, Payload { entries, file: None });
     }
 
     fn role_changed(&mut self, at: usize, role: RoleName, epoch: LeaderEpoch) {
@@ -160,13 +166,21 @@ impl World {
         process.active = process.active.filter(|active| role == RoleName::Leader && *active == epoch);
         if role == RoleName::Leader {
             self.counts.elections += 1;
-            self.oracle.elected(epoch, node.key, &node.disk);
+            self.oracle.elected(epoch, node.key, &node.disk, &process.voters);
         }
     }
 
     fn high_watermark_moved(&mut self, at: usize, to: Offset) {
         let node = &self.nodes[at];
         let process = node.process.as_ref().expect("it acts");
+        if process.leads && !self.oracle.harm_only {
+            let epoch = node.disk.before(to).map(|entry| entry.epoch);
+            assert_eq!(
+                epoch,
+                Some(process.quorum.epoch()),
+                "a record of an older epoch is committed by counting"
+            );
+        }
         let from = process.high_watermark.max(node.disk.start());
         assert!(to > process.high_watermark, "the high watermark went back to {to}");
         let entries: Vec<_> =
@@ -191,5 +205,43 @@ impl World {
         let voters = part.file.voters.clone();
         node.disk.install(Rc::clone(&part.file));
         process.quorum.handle_snapshot_installed(now, id, part.file.size, voters);
+    }
+}
+
+// What a request promises is on disk: the epoch and the vote, and what its log end acknowledges.
+fn check_promises(node: &Node, request: &Request) {
+    let hard = &node.disk.hard;
+    let epoch = match request {
+        Request::Vote(vote) if vote.pre_vote => vote.epoch,
+        Request::Vote(vote) => {
+            assert_eq!(hard.voted, Some(node.key), "a candidate has not written down its own vote");
+            vote.epoch
+        }
+        Request::BeginQuorumEpoch(begin) => begin.epoch,
+        Request::EndQuorumEpoch(end) => end.epoch,
+        Request::Fetch(fetch) => {
+            let on_disk = node.disk.flushed_end();
+            assert!(
+                fetch.fetch_offset <= on_disk,
+                "a Fetch acknowledges {} of {on_disk}",
+                fetch.fetch_offset
+            );
+            fetch.epoch
+        }
+        Request::FetchSnapshot(fetch) => fetch.epoch,
+    };
+    assert_eq!(hard.epoch, epoch, "an epoch is spoken of that is not written down");
+}
+
+fn check_answer(node: &Node, response: &Response) {
+    let active = node.process.as_ref().is_some_and(|process| process.active.is_some());
+    if let Response::Fetch(fetch) = response
+        && fetch.high_watermark.is_some()
+    {
+        assert!(active, "a leader shows a high watermark before its epoch is committed");
+        assert!(
+            fetch.diverging.is_none() && fetch.error.is_none(),
+            "an answer that refuses has a high watermark"
+        );
     }
 }

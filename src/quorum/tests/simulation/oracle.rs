@@ -13,6 +13,8 @@ use super::disk::{Disk, Entry};
 
 #[derive(Default)]
 pub struct Oracle {
+    /// Rules whose breach does no harm by itself are not looked at, so that a scenario shows the harm.
+    pub harm_only: bool,
     committed: Vec<Rc<Entry>>,
     /// A hash of all committed batches up to each.
     states: Vec<u64>,
@@ -44,7 +46,14 @@ impl Oracle {
         assert_eq!(first, candidate, "{voter:?} voted twice in epoch {epoch}");
     }
 
-    pub fn elected(&mut self, epoch: LeaderEpoch, leader: ReplicaKey, disk: &Disk) {
+    pub fn elected(&mut self, epoch: LeaderEpoch, leader: ReplicaKey, disk: &Disk, voters: &VoterSet) {
+        let voted = |key: &ReplicaKey| self.votes.get(&(epoch, *key)) == Some(&leader);
+        let votes = voters.iter().filter(|voter| voted(&voter.key)).count();
+        assert!(
+            votes >= voters.majority(),
+            "{leader:?} leads epoch {epoch} with {votes} votes of {}",
+            voters.len()
+        );
         let first = *self.leaders.entry(epoch).or_insert(leader);
         assert_eq!(first, leader, "two leaders in epoch {epoch}");
         if let Some(last) = self.committed.last() {

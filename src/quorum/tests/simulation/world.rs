@@ -494,6 +494,11 @@ impl World {
         if let (Some((epoch, candidate)), Response::Vote(vote)) = (asker.vote, &response)
             && vote.granted
         {
+            let written = self.nodes[at].disk.hard.voted;
+            assert!(
+                self.oracle.harm_only || written == Some(candidate),
+                "a vote is given that is not written down"
+            );
             self.oracle.voted(epoch, self.nodes[at].key, candidate);
         }
         let body = Body::Response { life: asker.life, id: asker.id, response, payload };
