@@ -232,7 +232,7 @@ impl LogFolder {
     ///
     /// # Errors
     /// Something was not written: the next start recovers.
-    pub fn close(self, logs: &[LogCheckpoint], broker_epoch: BrokerEpoch) -> Result<(), StorageError> {
+    pub fn close(&self, logs: &[LogCheckpoint], broker_epoch: BrokerEpoch) -> Result<(), StorageError> {
         self.checkpoint(logs)?;
         let path = self.state.path.join(clean_shutdown::FILE);
         let text = clean_shutdown::encode(broker_epoch);

@@ -77,6 +77,7 @@ impl Node {
         let (disk, config, tail_bytes) = (self.disk, self.config, self.tail_bytes);
         drop(self.log);
         self.folder.close(&[row], BrokerEpoch(7)).unwrap();
+        drop(self.folder);
         Self::on(disk, config, tail_bytes)
     }
 
