@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use host::HostDisk;
-use model::{BrokerEpoch, LeaderEpoch, NodeId, ProducerEpoch, ProducerId, Sequence, Timestamp, TopicPartition, Uuid};
+use model::{
+    BrokerEpoch, LeaderEpoch, NodeId, ProducerEpoch, ProducerId, Sequence, Timestamp, TopicPartition, Uuid,
+};
 use protocol::batch::{BatchBuilder, Codec};
 use storage::{Log, LogCheckpoint, LogConfig, LogFolder, MetaProperties, Origin, TailBudget};
 
@@ -37,7 +39,8 @@ fn append(log: &mut Log, n: i32) -> Result<()> {
     let now = Timestamp(START.0 + i64::from(n) * 100);
     let codec = Codec::ALL[n as usize % Codec::ALL.len()];
     let producer = (ProducerId(i64::from(n % 3)), ProducerEpoch(0), Sequence(n / 3 * 10));
-    let mut builder = BatchBuilder::new().timestamp(now).codec(codec).producer(producer.0, producer.1, producer.2);
+    let mut builder =
+        BatchBuilder::new().timestamp(now).codec(codec).producer(producer.0, producer.1, producer.2);
     for record in 0..10 {
         let (key, value) = (format!("key-{record}"), format!("value-{n}-{record}").repeat(10));
         builder.append(Some(key.as_bytes()), Some(value.as_bytes()), &[(b"n", Some(b"1")), (b"n", None)]);
