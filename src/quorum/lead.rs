@@ -1,10 +1,9 @@
-//! Leading: the epoch's first records, Fetches served and parked, the high watermark, and knowing when to stop.
+//! Leading: the epoch's first records, the high watermark, and knowing when to stop.
 //!
 //! Invariants: a record counts where it is flushed, on the leader too; only records of the leader's own epoch are
-//! committed by counting, and older ones with them; until then it takes no records and shows no high watermark. A Fetch
-//! that diverges says nothing of what its sender holds.
+//! committed by counting, and older ones with them; until then it takes no records.
 //!
-//! Kafka: `LeaderState`, `KafkaRaftClient.handleFetchRequest`.
+//! Kafka: `LeaderState`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,16 +11,16 @@ use std::time::Duration;
 use model::{ErrorCode, Instant, LeaderEpoch, Offset};
 
 use crate::change::Change;
-use crate::log_view::Position;
 use crate::mutant::Mutant;
 use crate::role::Role;
+use crate::serve::Parked;
 use crate::{
-    Action, BeginQuorumEpochRequest, ControlBatch, ControlRecord, EndQuorumEpochRequest, FetchRequest,
-    FetchResponse, Peer, Quorum, ReplicaKey, Request, Response, Token, VoterSet,
+    Action, BeginQuorumEpochRequest, ControlBatch, ControlRecord, EndQuorumEpochRequest, FetchResponse, Peer,
+    Quorum, ReplicaKey, Request, Response, VoterSet,
 };
 
 /// Replicas that are remembered, and Fetches that are parked: more than any cluster has brokers.
-const OBSERVERS_MAX: usize = 10_000;
+pub(crate) const OBSERVERS_MAX: usize = 10_000;
 
 /// An observer that has not fetched for so long is none (Kafka: `LeaderState.OBSERVER_SESSION_TIMEOUT_MS`).
 const OBSERVER_SESSION: Duration = Duration::from_mins(5);
@@ -56,7 +55,7 @@ pub(crate) struct Progress {
     /// When it last had all that the leader had.
     pub(crate) last_caught_up: Option<Instant>,
     /// The leader's log end at its last Fetch.
-    end_at_fetch: Offset,
+    pub(crate) end_at_fetch: Offset,
 }
 
 #[derive(Clone, Debug)]
@@ -69,16 +68,8 @@ pub(crate) struct Lead {
     began_at: Instant,
     check_quorum_at: Instant,
     pub(crate) replicas: BTreeMap<ReplicaKey, Progress>,
-    parked: Vec<Parked>,
+    pub(crate) parked: Vec<Parked>,
     pub(crate) change: Option<Change>,
-}
-
-/// A Fetch whose answer waits for news.
-#[derive(Clone, Copy, Debug)]
-struct Parked {
-    token: Token,
-    request: FetchRequest,
-    until: Instant,
 }
 
 impl Lead {
@@ -150,12 +141,16 @@ impl Quorum {
     pub(crate) fn append_control(&mut self, records: Vec<ControlRecord>) {
         let (base_offset, epoch) = (self.log.end(), self.hard.epoch);
         self.log.append(epoch, base_offset.plus(records.len() as i64));
-        for (i, record) in records.iter().enumerate() {
+        self.actions.push(Action::AppendControl(ControlBatch {
+            base_offset,
+            epoch,
+            records: records.clone(),
+        }));
+        for (i, record) in records.into_iter().enumerate() {
             if let ControlRecord::Voters(voters) = record {
-                self.append_voters(base_offset.plus(i as i64), voters.clone());
+                self.append_voters(base_offset.plus(i as i64), voters);
             }
         }
-        self.actions.push(Action::AppendControl(ControlBatch { base_offset, epoch, records }));
         self.answer_parked();
     }
 
@@ -180,150 +175,6 @@ impl Quorum {
             quorum.answer_parked();
         });
         Ok(appended)
-    }
-
-    pub(crate) fn handle_fetch(&mut self, token: Token, request: FetchRequest) {
-        if let Err(error) = self.check_fetch(request.replica, request.epoch) {
-            return self.refuse_fetch(token, error);
-        }
-        if request.fetch_offset.0 < 0 || request.last_fetched_epoch.0 < 0 {
-            return self.refuse_fetch(token, ErrorCode::InvalidRequest);
-        }
-        self.replica_fetched(request.replica);
-        match self.log.position(request.fetch_offset, request.last_fetched_epoch) {
-            Position::BeforeStart => {
-                let snapshot = self.snapshots.latest();
-                self.answer_fetch(token, |response| response.snapshot = snapshot);
-            }
-            Position::Diverging(end) => {
-                if self.mutation.is(Mutant::DivergingFetchCounts) {
-                    self.replica_holds(&request);
-                }
-                self.answer_fetch(token, |response| response.diverging = Some(end));
-            }
-            Position::Valid => {
-                self.replica_holds(&request);
-                self.answer_or_park(token, request);
-            }
-        }
-    }
-
-    /// What every request to a leader must have right.
-    pub(crate) fn check_fetch(&self, replica: ReplicaKey, epoch: LeaderEpoch) -> Result<(), ErrorCode> {
-        if replica.id == self.me.id {
-            return Err(ErrorCode::InvalidRequest);
-        }
-        if epoch < self.hard.epoch {
-            return Err(ErrorCode::FencedLeaderEpoch);
-        }
-        if epoch > self.hard.epoch {
-            return Err(ErrorCode::UnknownLeaderEpoch);
-        }
-        if self.lead().is_none() {
-            return Err(ErrorCode::NotLeaderOrFollower);
-        }
-        Ok(())
-    }
-
-    fn refuse_fetch(&mut self, token: Token, error: ErrorCode) {
-        let mut response = FetchResponse::refusal(error, self.current());
-        if self.mutation.is(Mutant::FencedAnswerMovesHighWatermark) {
-            response.high_watermark = Some(self.high_watermark);
-        }
-        self.respond(token, Response::Fetch(response));
-    }
-
-    // Diverging, or sent to a snapshot: without error, but also without a high watermark.
-    fn answer_fetch(&mut self, token: Token, fill: impl FnOnce(&mut FetchResponse)) {
-        let mut response = FetchResponse::refusal(ErrorCode::None, self.current());
-        response.log_start = self.log.start();
-        fill(&mut response);
-        if self.mutation.is(Mutant::FencedAnswerMovesHighWatermark) {
-            response.high_watermark = self.exposed_high_watermark();
-        }
-        self.respond(token, Response::Fetch(response));
-    }
-
-    /// A leader that has committed nothing in its epoch cannot know how far the log is committed.
-    fn exposed_high_watermark(&self) -> Option<Offset> {
-        self.lead().filter(|lead| lead.active).map(|_| self.high_watermark)
-    }
-
-    /// For check-quorum: the replica is there and knows this epoch.
-    pub(crate) fn replica_fetched(&mut self, replica: ReplicaKey) {
-        let now = self.now;
-        let is_voter = self.voters.current().contains(&replica);
-        let Some(lead) = self.lead_mut().filter(|_| replica.id.0 >= 0) else { return };
-        if is_voter || lead.replicas.contains_key(&replica) || lead.replicas.len() < OBSERVERS_MAX {
-            lead.replicas.entry(replica).or_default().last_fetch = Some(now);
-        }
-    }
-
-    // Within one epoch the leader's log only grows, so what a replica once had on disk of it, it keeps.
-    fn replica_holds(&mut self, request: &FetchRequest) {
-        let (now, end) = (self.now, self.log.end());
-        let progress = self.lead_mut().and_then(|lead| lead.replicas.get_mut(&request.replica));
-        let Some(progress) = progress else { return };
-        if request.fetch_offset >= end {
-            progress.last_caught_up = Some(now);
-        } else if request.fetch_offset >= progress.end_at_fetch {
-            progress.last_caught_up = progress.last_fetch;
-        }
-        progress.end_at_fetch = end;
-        progress.log_end = progress.log_end.max(Some(request.fetch_offset));
-        self.advance_high_watermark();
-        self.continue_change(request.replica);
-    }
-
-    fn answer_or_park(&mut self, token: Token, request: FetchRequest) {
-        let earlier = self.lead_mut().and_then(|lead| {
-            let same = |parked: &Parked| parked.request.replica == request.replica;
-            lead.parked.iter().position(same).map(|at| lead.parked.remove(at))
-        });
-        if let Some(earlier) = earlier {
-            self.answer_records(earlier.token, &earlier.request);
-        }
-        if request.wait.is_zero() || self.has_news(&request) {
-            return self.answer_records(token, &request);
-        }
-        let until = self.now.plus(request.wait.min(self.config.fetch_wait));
-        match self.lead_mut() {
-            Some(lead) if lead.parked.len() < OBSERVERS_MAX => {
-                lead.parked.push(Parked { token, request, until });
-            }
-            _ => self.answer_records(token, &request),
-        }
-    }
-
-    fn has_news(&self, request: &FetchRequest) -> bool {
-        let watermark = self.exposed_high_watermark();
-        request.fetch_offset < self.log.end() || watermark.is_some_and(|known| known > request.high_watermark)
-    }
-
-    fn answer_records(&mut self, token: Token, request: &FetchRequest) {
-        let mut response = FetchResponse::refusal(ErrorCode::None, self.current());
-        response.log_start = self.log.start();
-        response.high_watermark = self.exposed_high_watermark();
-        let (start, end) = (request.fetch_offset, self.log.end());
-        // The start may have moved past it while the Fetch was parked; the next one is sent to the snapshot.
-        if start < end && start >= self.log.start() {
-            self.actions.push(Action::RespondRecords { token, response, start, end });
-        } else {
-            self.respond(token, Response::Fetch(response));
-        }
-    }
-
-    fn answer_parked(&mut self) {
-        let now = self.now;
-        let parked = self.lead_mut().map(|lead| std::mem::take(&mut lead.parked)).unwrap_or_default();
-        let (ready, rest): (Vec<_>, Vec<_>) =
-            parked.into_iter().partition(|parked| parked.until <= now || self.has_news(&parked.request));
-        if let Some(lead) = self.lead_mut() {
-            lead.parked = rest;
-        }
-        for parked in ready {
-            self.answer_records(parked.token, &parked.request);
-        }
     }
 
     /// Looks how far a majority of the voters has the log on disk.

@@ -15,7 +15,8 @@
 //! 5. A leader's controller starts at [`Action::Activated`], when it has applied the log up to there. It calls
 //!    [`Quorum::append`] and writes the batch, before it takes the actions, at the offset that it is told. It answers when
 //!    [`Action::HighWatermark`] has passed it.
-//! 6. Everybody applies records below the high watermark, makes snapshots of them
+//! 6. An orderly end: [`Quorum::resign`], and go on until another leads or some seconds have passed.
+//! 7. Everybody applies records below the high watermark, makes snapshots of them
 //!    ([`handle_snapshot_made`](Quorum::handle_snapshot_made)), and may then [`delete_before`](Quorum::delete_before).
 //!
 //! Invariants, asserted here and in the simulator (`tests/simulation`): the epoch and the high watermark only grow; one vote and one
@@ -42,6 +43,7 @@ mod message;
 mod mutant;
 mod peers;
 mod role;
+mod serve;
 mod snapshot;
 mod vote;
 mod voters;

@@ -155,8 +155,12 @@ impl Quorum {
     pub fn handle_response(&mut self, now: Instant, id: RequestId, response: Response) {
         self.event(now, |quorum| {
             let Some(peer) = quorum.asked(id) else { return };
-            if quorum.learn(response.current()) {
+            let current = response.current();
+            if quorum.learn(current) {
                 return;
+            }
+            if current.epoch < quorum.hard.epoch {
+                return quorum.back_off(peer);
             }
             match response {
                 Response::Vote(response) => quorum.handle_vote_response(peer, &response),

@@ -189,6 +189,7 @@ impl Hostile {
                 let request = self.request();
                 self.quorum.handle_request(self.now, Token(token), request);
             }
+            1 if self.chance.per_mille(20) => self.quorum.resign(self.now),
             1 => self.quorum.handle_tick(self.now),
             _ => {
                 let Some((id, request)) = self.asked.pop() else { return };
