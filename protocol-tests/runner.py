@@ -35,7 +35,7 @@ class Result:
 def main():
     arguments = command_line()
     environment = suite_environment(arguments)
-    if not build(environment):
+    if arguments.against == "ottla" and not build(environment):
         print("0 passed, 1 failed")
         sys.exit(1)
     results = [run(name, environment, arguments.verbose) for name in arguments.suite or suites()]

@@ -63,7 +63,9 @@ class Broker:
     def start(self):
         """Starts the process and waits until it answers; returns the broker."""
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(self.command(), cwd=self.folder, stdout=log, stderr=subprocess.STDOUT)
+            self.process = subprocess.Popen(
+                self.command(), cwd=self.folder, env=clean_environment(), stdout=log, stderr=subprocess.STDOUT
+            )
         self.wait_until_ready()
         return self
 
@@ -175,6 +177,11 @@ def log4j(folder, level):
         "appender.a.layout.pattern = [%d] %p %m (%c)%n\n"
     )
     return path
+
+
+def clean_environment():
+    """The environment without what a broker would take for its configuration."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("KAFKA_", "OTTLA_"))}
 
 
 def broker_under_test(settings=None, port=None):

@@ -40,6 +40,7 @@ def new_topic(name, partitions=1, **config):
     topic = unique(name)
     settings = {key.replace("_", "."): str(value) for key, value in config.items()}
     ADMIN.create_topics([NewTopic(topic, partitions, config=settings)])[topic].result(20)
+    eventually(lambda: topic in ADMIN.list_topics(timeout=20).topics, "topic in the list of topics")
     return topic
 
 

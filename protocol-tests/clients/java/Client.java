@@ -302,6 +302,7 @@ public final class Client {
     static String newTopic(String name, int partitions) throws Exception {
         String topic = unique(name);
         admin.createTopics(List.of(new NewTopic(topic, partitions, (short) 1))).all().get();
+        eventually("topic in the list of topics", () -> admin.listTopics().names().get().contains(topic));
         return topic;
     }
 

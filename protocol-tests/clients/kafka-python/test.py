@@ -23,6 +23,7 @@ def unique(name):
 def new_topic(name, partitions=1):
     topic = unique(name)
     ADMIN.create_topics([NewTopic(topic, partitions, 1)])
+    eventually(lambda: topic in ADMIN.list_topics(), "topic in the list of topics")
     return topic
 
 
