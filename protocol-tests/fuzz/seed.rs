@@ -21,7 +21,6 @@ fn main() -> Result<()> {
     kafka_records("cluster-metadata.log")?;
     kafka_records("bootstrap.checkpoint")?;
     kafka_records("consumer-offsets.log")?;
-    write("producer_snapshot", "kafka", &fs::read(format!("{GOLDEN}producer.snapshot"))?)?;
     let state = r#"{"leaderId":1,"leaderEpoch":1,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}"#;
     write("quorum_state", "kafka", state.as_bytes())
 }

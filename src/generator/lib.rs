@@ -1,8 +1,8 @@
 //! Writes `src/protocol/generated` out of Kafka's message specifications. A tool for developers, run by hand when the
 //! protocol moves to a newer Kafka; what it writes is checked in.
 //!
-//! The specifications are JSON files inside Kafka's jars. With the jars of `kafka-clients`, `kafka-server-common`,
-//! `kafka-raft`, `kafka-metadata`, `kafka-group-coordinator`, `kafka-transaction-coordinator` and `kafka-storage` in `jars`:
+//! The specifications are JSON files inside Kafka's jars. With those of `kafka-clients`, `kafka-metadata` and
+//! `kafka-group-coordinator` in `jars`:
 //!
 //! ```text
 //! for jar in jars/*.jar; do unzip -qqo "$jar" '*.json' -d specs; done

@@ -80,8 +80,8 @@ fn kind(message: &Message, field: &Field, name: &str) -> Result<String> {
         return Ok(format!("Array(&{})", kind(message, field, element)?));
     }
     Ok(match name {
-        "bool" | "int8" | "int16" | "uint16" | "int32" | "uint32" | "int64" | "float64" | "uuid"
-        | "string" | "bytes" | "records" => {
+        "bool" | "int8" | "int16" | "uint16" | "int32" | "int64" | "float64" | "uuid" | "string"
+        | "bytes" | "records" => {
             let (first, rest) = name.split_at(1);
             format!("{}{rest}", first.to_uppercase())
         }

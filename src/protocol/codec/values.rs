@@ -63,7 +63,7 @@ macro_rules! number {
     )*};
 }
 
-number!(i8 i16 u16 i32 u32 i64 f64);
+number!(i8 i16 u16 i32 i64 f64);
 
 /// Types that are another one on the wire.
 macro_rules! through {

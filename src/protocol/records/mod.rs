@@ -7,11 +7,9 @@
 mod control;
 pub mod metadata;
 pub mod offsets;
-mod producer_snapshot;
 mod quorum_state;
 
 pub use control::*;
-pub use producer_snapshot::{ProducerEntry, decode_producer_snapshot, encode_producer_snapshot};
 pub use quorum_state::QuorumState;
 
 use crate::MessageError;
@@ -39,9 +37,6 @@ pub enum RecordError {
         /// The version.
         version: i32,
     },
-    /// The checksum of a file does not match what it holds.
-    #[error("the checksum does not match")]
-    Checksum,
     /// A text file is not what it should be.
     #[error("{0}")]
     Text(String),
@@ -54,7 +49,7 @@ impl From<&RecordError> for model::ErrorCode {
             RecordError::UnknownType(_)
             | RecordError::UnknownVersion { .. }
             | RecordError::FrameVersion(_) => Self::UnsupportedVersion,
-            RecordError::Short | RecordError::Checksum | RecordError::Text(_) => Self::CorruptMessage,
+            RecordError::Short | RecordError::Text(_) => Self::CorruptMessage,
         }
     }
 }

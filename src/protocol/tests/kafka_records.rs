@@ -6,12 +6,11 @@ use std::collections::BTreeSet;
 use protocol::batch::batches;
 use protocol::records::metadata::MetadataRecord;
 use protocol::records::offsets::{GroupMetadataValue, OffsetCommitValue, OffsetsKey};
-use protocol::records::{ControlRecord, RecordError, decode_producer_snapshot, encode_producer_snapshot};
+use protocol::records::{ControlRecord, RecordError};
 
 const METADATA_LOG: &[u8] = include_bytes!("golden/cluster-metadata.log");
 const BOOTSTRAP: &[u8] = include_bytes!("golden/bootstrap.checkpoint");
 const OFFSETS_LOG: &[u8] = include_bytes!("golden/consumer-offsets.log");
-const PRODUCERS: &[u8] = include_bytes!("golden/producer.snapshot");
 
 /// Calls `visit(is_control, key, value)` for every record.
 fn records(log: &[u8], mut visit: impl FnMut(bool, Option<&[u8]>, Option<&[u8]>)) {
@@ -96,13 +95,6 @@ fn offset_values_of_every_version_come_back() {
     assert_eq!(OffsetCommitValue::decode(&with_expiry.encode().unwrap()), Ok(with_expiry));
     let unknown = RecordError::UnknownVersion { record_type: 1, version: 5 };
     assert_eq!(OffsetCommitValue::decode(&[0, 5, 0]), Err(unknown));
-}
-
-#[test]
-fn the_producer_snapshot_comes_back_byte_for_byte() {
-    let entries = decode_producer_snapshot(PRODUCERS).unwrap();
-    assert_eq!(entries.len(), 1);
-    assert_eq!(encode_producer_snapshot(entries), PRODUCERS);
 }
 
 #[test]

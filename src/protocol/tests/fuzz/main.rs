@@ -15,4 +15,4 @@ macro_rules! replays {
     )*};
 }
 
-replays!(request response metadata_record offsets_record control_record producer_snapshot quorum_state batches);
+replays!(request response metadata_record offsets_record control_record quorum_state batches);

@@ -11,7 +11,7 @@ use protocol::records::metadata::MetadataRecord;
 use protocol::records::offsets::{
     GroupMetadataValue, LegacyOffsetCommitValue, OffsetCommitValue, OffsetsKey,
 };
-use protocol::records::{ControlRecord, QuorumState, decode_producer_snapshot, encode_producer_snapshot};
+use protocol::records::{ControlRecord, QuorumState};
 use protocol::{Decodable, Encodable, decode, decode_request_header, decode_response};
 
 const DECOMPRESSED_BYTES_MAX: usize = 1 << 20;
@@ -72,18 +72,6 @@ pub(crate) fn control_record(bytes: &[u8]) {
     if let Ok(record) = ControlRecord::decode(key, value) {
         let (key, value) = record.encode().expect("a record that was read");
         assert_eq!(ControlRecord::decode(&key, &value), Ok(record));
-    }
-}
-
-/// A `.snapshot` file. Its checksum is set right, for a fuzzer does not find it.
-pub(crate) fn producer_snapshot(file: &[u8]) {
-    let _ = decode_producer_snapshot(file);
-    let mut file = file.to_vec();
-    if let Some((header, covered)) = file.split_at_mut_checked(6) {
-        header[2..].copy_from_slice(&crc32c::crc32c(covered).to_be_bytes());
-    }
-    if let Ok(entries) = decode_producer_snapshot(&file) {
-        assert_eq!(encode_producer_snapshot(entries), file);
     }
 }
 
