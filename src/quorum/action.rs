@@ -22,8 +22,9 @@ pub enum Action {
     },
     /// Cut the log: nothing at or after this offset stays.
     Truncate(Offset),
-    /// Start flushing the log, without waiting for it. When done, call [`Quorum::handle_flushed`](crate::Quorum::handle_flushed) with these two numbers
-    /// as they are now. Asked while a flush runs, one more has to follow it.
+    /// Start flushing the log, without waiting for it. When done, call
+    /// [`Quorum::handle_flushed`](crate::Quorum::handle_flushed) with these two numbers as they were when it began. Asked
+    /// while a flush runs, one more has to follow it.
     Flush {
         /// The log's end, exclusive.
         end: Offset,
@@ -66,8 +67,8 @@ pub enum Action {
         /// Who leads it, where known.
         leader: Option<NodeId>,
     },
-    /// This node leads and may decide: its LeaderChange is committed. Comes after the high watermark that says so. The controller
-    /// starts when it has applied everything before `end`.
+    /// This node leads and may decide: its LeaderChange is committed. Comes after the high watermark that says so. The
+    /// controller starts when it has applied everything before `end`.
     Activated {
         /// The epoch that it leads.
         epoch: LeaderEpoch,
@@ -86,8 +87,9 @@ pub enum Action {
         /// Where in the file.
         position: u64,
     },
-    /// The snapshot is complete: flush the `.part` file, rename it, sync the folder; then empty the log, to go on at the snapshot's end; load
-    /// the state from it; and call [`Quorum::handle_snapshot_installed`](crate::Quorum::handle_snapshot_installed).
+    /// The snapshot is complete: flush the `.part` file, rename it, sync the folder; then empty the log, to go on at the
+    /// snapshot's end; load the state from it; and before anything else is handed in call
+    /// [`Quorum::handle_snapshot_installed`](crate::Quorum::handle_snapshot_installed).
     InstallSnapshot(SnapshotId),
     /// Delete the log below this offset: a snapshot that is on disk covers it.
     DeleteBefore(Offset),

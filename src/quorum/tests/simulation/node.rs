@@ -16,6 +16,8 @@ pub struct Node {
     pub life: u64,
     /// How long its flushes take, in microseconds: at least, and at most.
     pub flush_micros: (u64, u64),
+    /// It stands still: what should happen on it happens when it goes on.
+    pub paused: bool,
     /// Flushes begin and do not end.
     pub flushes_held: bool,
 }

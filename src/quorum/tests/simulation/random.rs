@@ -89,13 +89,14 @@ impl Nemesis {
             16..24 => start_all(world),
             24..38 => self.cut(world, at),
             38..50 => world.network.heal_one(&mut self.chance),
-            50..58 => world.network.heal(),
+            50..58 => go_on(world),
             58..61 => self.power_cut(world),
             61..70 => self.change_flushes(world, at),
             70..80 => world.snapshot(at),
             80..86 => world.clean(at),
-            86..89 => self.resign(world),
-            89..97 => self.change_voters(world),
+            86..88 => self.resign(world),
+            88..91 => world.nodes[at].paused = true,
+            91..97 => self.change_voters(world),
             _ => replace_disk(world, at),
         }
     }
@@ -155,6 +156,11 @@ impl Nemesis {
     }
 }
 
+fn go_on(world: &mut World) {
+    world.network.heal();
+    world.resume();
+}
+
 fn start_all(world: &mut World) {
     for at in 0..world.nodes.len() {
         if !world.is_up(at) {
@@ -181,6 +187,7 @@ fn replace_disk(world: &mut World, at: usize) {
 /// Ends all faults.
 pub fn heal(world: &mut World) {
     world.network = Network::calm();
+    world.resume();
     for at in 0..world.nodes.len() {
         world.nodes[at].flush_micros = (200, 2_000);
         world.release_flushes(at);

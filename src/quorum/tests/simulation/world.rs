@@ -67,6 +67,8 @@ pub struct World {
     /// What a scenario does with messages as they are sent.
     rule: Box<dyn Fn(&Message) -> Verdict>,
     held: Vec<Message>,
+    /// What should have happened on nodes that stand still.
+    missed: Vec<Event>,
     /// The most batches in an answer to a Fetch.
     pub batches_most: u64,
 }
@@ -83,6 +85,16 @@ pub(super) enum Event {
     Tick { node: usize, life: u64 },
     Arrival(Message),
     Flushed { node: usize, life: u64 },
+}
+
+impl Event {
+    // Where it happens.
+    fn node(&self) -> usize {
+        match self {
+            Self::Tick { node, .. } | Self::Flushed { node, .. } => *node,
+            Self::Arrival(message) => message.to,
+        }
+    }
 }
 
 impl PartialEq for Planned {
@@ -139,6 +151,7 @@ impl World {
             disks_made: 0,
             rule: Box::new(|_| Verdict::Pass),
             held: Vec::new(),
+            missed: Vec::new(),
             batches_most: 12,
         };
         let keys: Vec<_> = (0..voters + observers).map(|at| world.new_key(at)).collect();
@@ -151,6 +164,7 @@ impl World {
                 process: None,
                 life: 0,
                 flush_micros: (200, 2_000),
+                paused: false,
                 flushes_held: false,
             });
         }
@@ -221,8 +235,10 @@ impl World {
 
     /// The nodes that believe to lead and may decide.
     pub fn active_leaders(&self) -> Vec<usize> {
-        let active =
-            |at: &usize| self.nodes[*at].process.as_ref().is_some_and(|process| process.active.is_some());
+        let active = |at: &usize| {
+            let node = &self.nodes[*at];
+            !node.paused && node.process.as_ref().is_some_and(|process| process.active.is_some())
+        };
         (0..self.nodes.len()).filter(active).collect()
     }
 
@@ -323,6 +339,16 @@ impl World {
         self.begin_flush(at, end, truncations);
     }
 
+    /// Nodes that stand still go on, late.
+    pub fn resume(&mut self) {
+        for node in &mut self.nodes {
+            node.paused = false;
+        }
+        for event in std::mem::take(&mut self.missed) {
+            self.plan(self.now, event);
+        }
+    }
+
     /// Flushes of this node end again.
     pub fn release_flushes(&mut self, at: usize) {
         self.nodes[at].flushes_held = false;
@@ -364,6 +390,9 @@ impl World {
         self.now = self.now.max(planned.at);
         self.events += 1;
         self.now.hash(&mut self.hash);
+        if self.nodes[planned.event.node()].paused {
+            return self.missed.push(planned.event);
+        }
         match planned.event {
             Event::Tick { node, life } => self.tick(node, life),
             Event::Arrival(message) => self.arrive(message),
