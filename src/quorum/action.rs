@@ -7,8 +7,8 @@ use crate::{
     VoterChangeError, VoterSet,
 };
 
-/// One thing to do. The driver does them one after the other, each done before the next begins. A failure of the disk in
-/// any of them ends the process: nothing is tried again.
+/// One thing to do. The driver does them one after the other, each done before the next begins. A failure of
+/// the disk in any of them ends the process: nothing is tried again.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// Write `quorum-state` (temporary file, fsync, rename, fsync of the folder).
@@ -23,8 +23,8 @@ pub enum Action {
     /// Cut the log: nothing at or after this offset stays.
     Truncate(Offset),
     /// Start flushing the log, without waiting for it. When done, call
-    /// [`Quorum::handle_flushed`](crate::Quorum::handle_flushed) with these two numbers as they were when it began. Asked
-    /// while a flush runs, one more has to follow it.
+    /// [`Quorum::handle_flushed`](crate::Quorum::handle_flushed) with these two numbers as they were when it
+    /// began. Asked while a flush runs, one more has to follow it.
     Flush {
         /// The log's end, exclusive.
         end: Offset,
@@ -47,7 +47,8 @@ pub enum Action {
         /// With what. A FetchSnapshot answer without error gets the bytes that it announces.
         response: Response,
     },
-    /// Answer a peer's Fetch with whole batches out of `start..end`, as many as the request's size allows and at least one.
+    /// Answer a peer's Fetch with whole batches out of `start..end`, as many as the request's size allows and
+    /// at least one.
     RespondRecords {
         /// Which one.
         token: Token,
@@ -67,8 +68,8 @@ pub enum Action {
         /// Who leads it, where known.
         leader: Option<NodeId>,
     },
-    /// This node leads and may decide: its LeaderChange is committed. Comes after the high watermark that says so. The
-    /// controller starts when it has applied everything before `end`.
+    /// This node leads and may decide: its LeaderChange is committed. Comes after the high watermark that
+    /// says so. The controller starts when it has applied everything before `end`.
     Activated {
         /// The epoch that it leads.
         epoch: LeaderEpoch,
@@ -79,16 +80,16 @@ pub enum Action {
     HighWatermark(Offset),
     /// The voters that count changed.
     VotersChanged(VoterSet),
-    /// Write the piece of the FetchSnapshot answer that was just handed in to the snapshot's `.part` file; at position 0
-    /// a new file is begun.
+    /// Write the piece of the FetchSnapshot answer that was just handed in to the snapshot's `.part` file; at
+    /// position 0 a new file is begun.
     WriteSnapshotPiece {
         /// Which snapshot.
         id: SnapshotId,
         /// Where in the file.
         position: u64,
     },
-    /// The snapshot is complete: flush the `.part` file, rename it, sync the folder; then empty the log, to go on at the
-    /// snapshot's end; load the state from it; and before anything else is handed in call
+    /// The snapshot is complete: flush the `.part` file, rename it, sync the folder; then empty the log, to
+    /// go on at the snapshot's end; load the state from it; and before anything else is handed in call
     /// [`Quorum::handle_snapshot_installed`](crate::Quorum::handle_snapshot_installed).
     InstallSnapshot(SnapshotId),
     /// Delete the log below this offset: a snapshot that is on disk covers it.

@@ -5,14 +5,16 @@ use std::time::Duration;
 /// The timeouts of a quorum; the same on all its nodes. Kafka: `QuorumConfig`.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// `controller.quorum.election.timeout.ms`: an election, or a search for a leader, is given up after one to two of these.
+    /// `controller.quorum.election.timeout.ms`: an election, or a search for a leader, is given up after one
+    /// to two of these.
     pub election_timeout: Duration,
     /// `controller.quorum.election.backoff.max.ms`: the longest wait before the next try after a lost election.
     pub election_backoff_max: Duration,
-    /// `controller.quorum.fetch.timeout.ms`: a follower without a good answer from its leader for so long campaigns. A
-    /// leader that a majority has not fetched from for one and a half of these resigns.
+    /// `controller.quorum.fetch.timeout.ms`: a follower without a good answer from its leader for so long
+    /// campaigns. A leader that a majority has not fetched from for one and a half of these resigns.
     pub fetch_timeout: Duration,
-    /// `controller.quorum.request.timeout.ms`: an answer that takes longer is not waited for. More than `fetch_wait`.
+    /// `controller.quorum.request.timeout.ms`: an answer that takes longer is not waited for. More than
+    /// `fetch_wait`.
     pub request_timeout: Duration,
     /// `controller.quorum.retry.backoff.ms`: the pause after a failed request to the same node.
     pub retry_backoff: Duration,
@@ -37,7 +39,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// How long a leader lives without a majority that fetches (Kafka: `LeaderState.CHECK_QUORUM_TIMEOUT_FACTOR`).
+    /// How long a leader lives without a majority that fetches (Kafka:
+    /// `LeaderState.CHECK_QUORUM_TIMEOUT_FACTOR`).
     pub(crate) fn check_quorum_timeout(&self) -> Duration {
         self.fetch_timeout * 3 / 2
     }

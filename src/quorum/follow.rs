@@ -1,7 +1,8 @@
-//! Following a leader: Fetch after Fetch, appending, cutting where the leader's log says so; and looking for a leader.
+//! Following a leader: Fetch after Fetch, appending, cutting where the leader's log says so; and looking for
+//! a leader.
 //!
-//! Invariants: a Fetch leaves only when everything appended is flushed, for its offset acknowledges; nothing below the
-//! high watermark is cut; only a good answer moves the high watermark.
+//! Invariants: a Fetch leaves only when everything appended is flushed, for its offset acknowledges; nothing
+//! below the high watermark is cut; only a good answer moves the high watermark.
 //!
 //! Kafka: `KafkaRaftClient.handleFetchResponse`, `FollowerState`, `UnattachedState`.
 

@@ -1,13 +1,13 @@
 //! The first start of several voters with empty folders and no format step.
 //!
-//! Each node that `controller.quorum.voters` names asks all the others who they are. Only when *all* have answered and *all*
-//! are empty does the one with the lowest id make the cluster: an id for it, and the set of voters with everybody's
-//! directory id. The others find that when they ask again, and take it if it names their own directory; a node that
-//! it does not name, for its disk was replaced, observes until it is added. A node that was already part of a cluster is never
-//! asked to vote in another one.
+//! Each node that `controller.quorum.voters` names asks all the others who they are. Only when *all* have
+//! answered and *all* are empty does the one with the lowest id make the cluster: an id for it, and the set
+//! of voters with everybody's directory id. The others find that when they ask again, and take it if it names
+//! their own directory; a node that it does not name, for its disk was replaced, observes until it is added.
+//! A node that was already part of a cluster is never asked to vote in another one.
 //!
-//! Pure, and without time: the driver asks those in [`Formation::to_ask`] again and again, and hands in what they say,
-//! until there is an [`Outcome`].
+//! Pure, and without time: the driver asks those in [`Formation::to_ask`] again and again, and hands in what
+//! they say, until there is an [`Outcome`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -77,8 +77,8 @@ pub struct Formation {
 }
 
 impl Formation {
-    /// An empty node begins. `named` are the ids in `controller.quorum.voters`, its own among them or not; `configured` is the
-    /// cluster id that the configuration asks for, if it does.
+    /// An empty node begins. `named` are the ids in `controller.quorum.voters`, its own among them or not;
+    /// `configured` is the cluster id that the configuration asks for, if it does.
     pub fn new(me: Voter, named: impl IntoIterator<Item = NodeId>, configured: Option<ClusterId>) -> Self {
         let others = named.into_iter().filter(|id| *id != me.key.id).collect();
         Self { me, configured, others, empty: BTreeMap::new() }

@@ -1,6 +1,7 @@
 //! What a node must not forget: the contents of `quorum-state`.
 //!
-//! Invariants: the epoch never goes back; in one epoch the vote is given once, and the leader, once known, stays.
+//! Invariants: the epoch never goes back; in one epoch the vote is given once, and the leader, once known,
+//! stays.
 //!
 //! Kafka: `QuorumStateData` v1, `ElectionState`.
 

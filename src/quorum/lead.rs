@@ -1,7 +1,7 @@
 //! Leading: the epoch's first records, the high watermark, and knowing when to stop.
 //!
-//! Invariants: a record counts where it is flushed, on the leader too; only records of the leader's own epoch are
-//! committed by counting, and older ones with them; until then it takes no records.
+//! Invariants: a record counts where it is flushed, on the leader too; only records of the leader's own epoch
+//! are committed by counting, and older ones with them; until then it takes no records.
 //!
 //! Kafka: `LeaderState`.
 
@@ -154,8 +154,8 @@ impl Quorum {
         self.answer_parked();
     }
 
-    /// Takes `count` records of the leader of `epoch`. The driver appends them as one batch, at the offset and with the epoch of
-    /// the answer, before it does the next action.
+    /// Takes `count` records of the leader of `epoch`. The driver appends them as one batch, at the offset
+    /// and with the epoch of the answer, before it does the next action.
     ///
     /// # Errors
     /// Where this node is not the active leader of that epoch.
@@ -267,8 +267,8 @@ impl Quorum {
         self.peers.back_off(peer, self.now.plus(pause));
     }
 
-    /// Steps down in favour of the voter that has most of the log: an orderly end, or a leader that should move. Nothing
-    /// happens where this node does not lead.
+    /// Steps down in favour of the voter that has most of the log: an orderly end, or a leader that should
+    /// move. Nothing happens where this node does not lead.
     pub fn resign(&mut self, now: Instant) {
         self.event(now, Self::resign_now);
     }

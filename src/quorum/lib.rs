@@ -1,30 +1,34 @@
 //! The KRaft core: one node of a metadata quorum, as a pure machine.
 //!
-//! No task, no clock, no file, no socket: events go in, [`Action`]s come out, and `now` is an argument. One voter runs the
-//! same code as five, and an observer too.
+//! No task, no clock, no file, no socket: events go in, [`Action`]s come out, and `now` is an argument. One
+//! voter runs the same code as five, and an observer too.
 //!
 //! How a driver uses it (`a_driver_commits_what_it_appends` below is one in small):
 //!
 //! 1. Read `quorum-state`, the log and the snapshots; flush what recovery kept; [`Quorum::open`].
-//! 2. After each call do what [`Quorum::take_actions`] gives, *in order, each done before the next begins*; only a flush and
-//!    a send are merely begun. A disk that fails ends the process. What an action needs from a message
-//!    ([`Action::AppendFetched`], [`Action::WriteSnapshotPiece`]) is in the one that was handed in just before.
+//! 2. After each call do what [`Quorum::take_actions`] gives, *in order, each done before the next begins*;
+//!    only a flush and a send are merely begun. A disk that fails ends the process. What an action needs from
+//!    a message ([`Action::AppendFetched`], [`Action::WriteSnapshotPiece`]) is in the one that was handed in
+//!    just before.
 //! 3. Call [`Quorum::handle_tick`] at [`Quorum::deadline`], ask again for it after each call.
-//! 4. Report what comes: [`handle_request`](Quorum::handle_request), [`handle_response`](Quorum::handle_response),
-//!    [`handle_failure`](Quorum::handle_failure), [`handle_flushed`](Quorum::handle_flushed).
-//! 5. A leader's controller starts at [`Action::Activated`], when it has applied the log up to there. It calls
-//!    [`Quorum::append`] and writes the batch, before it takes the actions, at the offset that it is told. It answers when
-//!    [`Action::HighWatermark`] has passed it.
+//! 4. Report what comes: [`handle_request`](Quorum::handle_request),
+//!    [`handle_response`](Quorum::handle_response), [`handle_failure`](Quorum::handle_failure),
+//!    [`handle_flushed`](Quorum::handle_flushed).
+//! 5. A leader's controller starts at [`Action::Activated`], when it has applied the log up to there. It
+//!    calls [`Quorum::append`] and writes the batch, before it takes the actions, at the offset that it is
+//!    told. It answers when [`Action::HighWatermark`] has passed it.
 //! 6. An orderly end: [`Quorum::resign`], and go on until another leads or some seconds have passed.
 //! 7. Everybody applies records below the high watermark, makes snapshots of them
-//!    ([`handle_snapshot_made`](Quorum::handle_snapshot_made)), and may then [`delete_before`](Quorum::delete_before).
+//!    ([`handle_snapshot_made`](Quorum::handle_snapshot_made)), and may then
+//!    [`delete_before`](Quorum::delete_before).
 //!
-//! Invariants, asserted here and in the simulator (`tests/simulation`): the epoch and the high watermark only grow; one vote and one
-//! leader an epoch; nothing below the high watermark is cut; a vote and an acknowledgement leave only after what they
-//! promise is on disk; only records of a leader's own epoch are committed by counting.
+//! Invariants, asserted here and in the simulator (`tests/simulation`): the epoch and the high watermark only
+//! grow; one vote and one leader an epoch; nothing below the high watermark is cut; a vote and an
+//! acknowledgement leave only after what they promise is on disk; only records of a leader's own epoch are
+//! committed by counting.
 //!
-//! What is absent: bytes of records and snapshots, endpoints of peers (but for the voters'), the cluster id. Those are the
-//! driver's.
+//! What is absent: bytes of records and snapshots, endpoints of peers (but for the voters'), the cluster id.
+//! Those are the driver's.
 //!
 //! Kafka: `org.apache.kafka.raft`, KIP-595, KIP-630, KIP-853, KIP-996.
 
@@ -76,7 +80,8 @@ mod tests {
 
     use super::*;
 
-    /// A driver in small: the log is a list of epochs, a flush takes a millisecond, and nobody is there to be sent to.
+    /// A driver in small: the log is a list of epochs, a flush takes a millisecond, and nobody is there to be
+    /// sent to.
     struct Driver {
         quorum: Quorum,
         now: Instant,

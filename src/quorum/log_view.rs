@@ -1,10 +1,11 @@
-//! What the core knows of the log: where it starts and ends, how far it is flushed, and where each epoch starts.
+//! What the core knows of the log: where it starts and ends, how far it is flushed, and where each epoch
+//! starts.
 //!
-//! The driver holds the bytes. It does what the core's actions say in their order, and aborts where it cannot, so the
-//! view is never ahead of a log that lives.
+//! The driver holds the bytes. It does what the core's actions say in their order, and aborts where it
+//! cannot, so the view is never ahead of a log that lives.
 //!
-//! Invariants: start <= flushed end <= end; epochs and their starts grow. The first entry is the epoch of the record just
-//! before the start (the snapshot's), or 0 for a log that starts at 0.
+//! Invariants: start <= flushed end <= end; epochs and their starts grow. The first entry is the epoch of the
+//! record just before the start (the snapshot's), or 0 for a log that starts at 0.
 //!
 //! Kafka: `RaftLog`, `LeaderEpochFileCache`.
 
@@ -64,8 +65,8 @@ impl LogView {
         Self { end: start, flushed: start, truncations: 0, epochs }
     }
 
-    /// A log as it was found and *flushed* at start: its own epochs in order, and its end, exclusive. `start` and `epoch`
-    /// are those of the snapshot that it goes on from, or 0.
+    /// A log as it was found and *flushed* at start: its own epochs in order, and its end, exclusive. `start`
+    /// and `epoch` are those of the snapshot that it goes on from, or 0.
     ///
     /// # Panics
     /// Where epochs or offsets do not grow: the driver checks the file first.

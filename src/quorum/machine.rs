@@ -1,7 +1,7 @@
 //! The machine: events in, actions out.
 //!
-//! Each event runs in three steps: the event's own handler; what is due by now (`drive`); and the settling, which puts
-//! the hard state first where it changed. Time never goes back within it.
+//! Each event runs in three steps: the event's own handler; what is due by now (`drive`); and the settling,
+//! which puts the hard state first where it changed. Time never goes back within it.
 
 use std::mem;
 
@@ -24,7 +24,8 @@ pub struct Boot {
     pub hard: HardState,
     /// The log.
     pub log: LogView,
-    /// The voters, from the latest snapshot and the log; bootstrap ones on a first start; none on an observer's.
+    /// The voters, from the latest snapshot and the log; bootstrap ones on a first start; none on an
+    /// observer's.
     pub voters: VoterHistory,
     /// The snapshots and their sizes in bytes. The first one, of end offset 0, is not among them.
     pub snapshots: Vec<(SnapshotId, u64)>,
@@ -55,8 +56,8 @@ pub struct Quorum {
 }
 
 impl Quorum {
-    /// A node that starts. `seed` decides its random waits; `bootstrap_servers` is how many addresses an unattached node
-    /// may ask beside the voters.
+    /// A node that starts. `seed` decides its random waits; `bootstrap_servers` is how many addresses an
+    /// unattached node may ask beside the voters.
     ///
     /// # Panics
     /// Where what was found does not fit together: the driver checks files as it reads them.
@@ -70,7 +71,8 @@ impl Quorum {
     ) -> Self {
         assert!(boot.log.flushed() == boot.log.end(), "what recovery kept is flushed before it counts");
         let snapshots = Snapshots::found(boot.snapshots, &boot.log);
-        // A quorum-state that lags behind the log was lost: nothing is known of the log's last epoch but that it was.
+        // A quorum-state that lags behind the log was lost: nothing is known of the log's last epoch but that
+        // it was.
         let lost = boot.hard.epoch < boot.log.last_epoch();
         let hard = if lost { HardState::of_epoch(boot.log.last_epoch()) } else { boot.hard };
         let mut quorum = Self {
@@ -174,7 +176,8 @@ impl Quorum {
         });
     }
 
-    /// One of this node's requests will have no answer: it was not sent, the connection broke, or the answer was unreadable.
+    /// One of this node's requests will have no answer: it was not sent, the connection broke, or the answer
+    /// was unreadable.
     pub fn handle_failure(&mut self, now: Instant, id: RequestId) {
         self.event(now, |quorum| {
             if let Some(peer) = quorum.peers.take(id) {

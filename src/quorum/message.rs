@@ -1,8 +1,8 @@
 //! What nodes ask and answer each other, in the core's words.
 //!
-//! The driver turns these into Kafka's Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch and FetchSnapshot and back. It checks
-//! the cluster id and the topic; it adds and learns endpoints; it puts record and snapshot bytes into answers and takes
-//! them out. Everything here comes from a peer: it is checked, never asserted.
+//! The driver turns these into Kafka's Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch and FetchSnapshot and
+//! back. It checks the cluster id and the topic; it adds and learns endpoints; it puts record and snapshot
+//! bytes into answers and takes them out. Everything here comes from a peer: it is checked, never asserted.
 //!
 //! Kafka: `VoteRequest.json` and its kin.
 
@@ -147,8 +147,8 @@ pub struct FetchResponse {
     pub diverging: Option<EpochEnd>,
     /// The records are gone: fetch this snapshot.
     pub snapshot: Option<SnapshotId>,
-    /// The batches that the answer brings, as the driver found and checked them. Empty in an answer that the core gives:
-    /// the driver reads what [`Action::RespondRecords`](crate::Action::RespondRecords) says.
+    /// The batches that the answer brings, as the driver found and checked them. Empty in an answer that the
+    /// core gives: the driver reads what [`Action::RespondRecords`](crate::Action::RespondRecords) says.
     pub batches: Vec<Batch>,
 }
 

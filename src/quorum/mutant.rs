@@ -1,7 +1,8 @@
 //! Known faults that a test can put back.
 //!
-//! Random seeds do not find every fault; each of these is caught by a scenario of its own, and the scenario's test proves
-//! it by running with the fault and without. Without the feature `mutants` the questions are constant `false`.
+//! Random seeds do not find every fault; each of these is caught by a scenario of its own, and the scenario's
+//! test proves it by running with the fault and without. Without the feature `mutants` the questions are
+//! constant `false`.
 
 /// A known fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

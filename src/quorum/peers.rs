@@ -1,7 +1,7 @@
 //! Requests in flight, at most one a peer, and when a peer is asked again.
 //!
-//! Invariant: an answer is known by its request's id only while that request is in flight; late, doubled and foreign answers
-//! are nobody's.
+//! Invariant: an answer is known by its request's id only while that request is in flight; late, doubled and
+//! foreign answers are nobody's.
 
 use std::collections::BTreeMap;
 

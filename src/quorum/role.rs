@@ -1,7 +1,7 @@
 //! The roles of a node, what each remembers, and the way from one to the other.
 //!
-//! Invariants: every change of role forgets the requests that were in flight, so an answer counts only for the state
-//! that its question was asked in; the hard state changes here and in `vote` only.
+//! Invariants: every change of role forgets the requests that were in flight, so an answer counts only for
+//! the state that its question was asked in; the hard state changes here and in `vote` only.
 //!
 //! Kafka: `QuorumState` and its `EpochState`s.
 
@@ -91,8 +91,9 @@ impl Quorum {
         self.voters.current().contains(&self.me)
     }
 
-    /// Whether this node may campaign: it is a voter, or was one until a record that may not be committed. Such a one may
-    /// hold the longest log, and without it nobody could be elected (Ongaro's thesis, 4.2.2); its own vote does not count.
+    /// Whether this node may campaign: it is a voter, or was one until a record that may not be committed.
+    /// Such a one may hold the longest log, and without it nobody could be elected (Ongaro's thesis, 4.2.2);
+    /// its own vote does not count.
     pub(crate) fn may_campaign(&self) -> bool {
         // The last epoch that can be written down: nobody is elected after it.
         if self.hard.epoch.0 == i32::MAX {
@@ -134,8 +135,8 @@ impl Quorum {
         true
     }
 
-    // Who campaigns has just given the known leader up; that others still name it is no news. Were it taken for one, voters
-    // would send each other back to a dead leader for ever.
+    // Who campaigns has just given the known leader up; that others still name it is no news. Were it taken
+    // for one, voters would send each other back to a dead leader for ever.
     fn may_follow(&self) -> bool {
         match self.role {
             Role::Unattached(_) => true,

@@ -1,7 +1,8 @@
 //! Fetches as a leader serves them: answered, parked until there is news, or refused.
 //!
-//! Invariants: only an answer that brings records, or might have, carries a high watermark; a Fetch that diverges says
-//! nothing of what its sender holds; every Fetch is answered once, and each replica has at most one that is parked.
+//! Invariants: only an answer that brings records, or might have, carries a high watermark; a Fetch that
+//! diverges says nothing of what its sender holds; every Fetch is answered once, and each replica has at most
+//! one that is parked.
 //!
 //! Kafka: `KafkaRaftClient.handleFetchRequest`.
 

@@ -1,8 +1,8 @@
 //! Snapshots: which there are, pieces of them served and fetched, and the log that they cover.
 //!
-//! Invariants: a snapshot ends at or below the high watermark; log is deleted only below a snapshot that is on disk; a
-//! download goes on where it stopped, and begins anew under another leader, for two leaders' files of one id need not be
-//! the same bytes.
+//! Invariants: a snapshot ends at or below the high watermark; log is deleted only below a snapshot that is
+//! on disk; a download goes on where it stopped, and begins anew under another leader, for two leaders' files
+//! of one id need not be the same bytes.
 //!
 //! Kafka: `Snapshots`, `KafkaRaftClient.handleFetchSnapshotRequest`, KIP-630.
 
@@ -83,7 +83,8 @@ impl Quorum {
         self.snapshots.0.remove(&id);
     }
 
-    /// The driver wants to delete the log below `offset`. It may where a snapshot covers that; the action says how far.
+    /// The driver wants to delete the log below `offset`. It may where a snapshot covers that; the action
+    /// says how far.
     pub fn delete_before(&mut self, now: Instant, offset: Offset) {
         self.event(now, |quorum| {
             let most = offset.min(quorum.log.flushed());
@@ -167,7 +168,8 @@ impl Quorum {
         self.heard_from_leader();
     }
 
-    /// The snapshot that was fetched, of `size` bytes, is on disk, the log goes on at its end, and these are its voters.
+    /// The snapshot that was fetched, of `size` bytes, is on disk, the log goes on at its end, and these are
+    /// its voters.
     ///
     /// # Panics
     /// Where the snapshot ends below the high watermark.

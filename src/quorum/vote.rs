@@ -29,7 +29,8 @@ impl Quorum {
         if request.epoch < self.hard.epoch {
             return Err(ErrorCode::FencedLeaderEpoch);
         }
-        // The one asked is another one's disk. Whether this node knows itself as a voter does not matter: it may lag.
+        // The one asked is another one's disk. Whether this node knows itself as a voter does not matter: it
+        // may lag.
         if !request.voter.is_same(&self.me) || request.candidate.id == self.me.id {
             return Err(ErrorCode::InvalidVoterKey);
         }

@@ -1,7 +1,7 @@
 //! Who votes: voters by (id, directory id), sets of them, and which set counts at which offset.
 //!
-//! A voter whose disk came back empty has another directory id and is not that voter. A set counts from the moment its
-//! record is appended, and no longer when that record is cut away.
+//! A voter whose disk came back empty has another directory id and is not that voter. A set counts from the
+//! moment its record is appended, and no longer when that record is cut away.
 //!
 //! Kafka: `ReplicaKey`, `VoterSet`, `VoterSetHistory`, KIP-853.
 

@@ -1,7 +1,7 @@
 //! Runs random histories of metadata quorums: `cargo run --release -p quorum --example seeds -- --seeds 600`.
 //!
-//! `--seeds N` how many (600), `--seed S` the first (0), `--events E` of each at least (40000), `--mutant M` with a known
-//! fault. Ends with 1 where a history broke a rule.
+//! `--seeds N` how many (600), `--seed S` the first (0), `--events E` of each at least (40000), `--mutant M`
+//! with a known fault. Ends with 1 where a history broke a rule.
 
 #[path = "../tests/simulation/mod.rs"]
 mod simulation;

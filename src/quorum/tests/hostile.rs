@@ -1,7 +1,7 @@
 //! Whatever peers send, a node does not panic, and keeps its promises.
 //!
-//! One thing excepted: a leader that asks for a cut below the high watermark. That is a quorum which has broken already, and
-//! the node stops.
+//! One thing excepted: a leader that asks for a cut below the high watermark. That is a quorum which has
+//! broken already, and the node stops.
 
 mod simulation;
 

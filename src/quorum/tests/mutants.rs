@@ -1,6 +1,7 @@
 //! Known faults, each put back and caught by a scenario of its own that the true code passes.
 //!
-//! Random histories find some of these within a seed or two and others not in hundreds, which is why each has a name here.
+//! Random histories find some of these within a seed or two and others not in hundreds, which is why each has
+//! a name here.
 
 mod simulation;
 

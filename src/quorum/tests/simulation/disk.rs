@@ -1,8 +1,8 @@
 //! A node's disk: what was written, and what of it a power cut leaves.
 //!
-//! `quorum-state`, snapshots and the empty log after a snapshot are durable when the action is done, as the driver makes
-//! them. Log bytes are durable when a flush that began after they were written is done; of the rest a power cut leaves
-//! any prefix, or what a cut-off tail had been.
+//! `quorum-state`, snapshots and the empty log after a snapshot are durable when the action is done, as the
+//! driver makes them. Log bytes are durable when a flush that began after they were written is done; of the
+//! rest a power cut leaves any prefix, or what a cut-off tail had been.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

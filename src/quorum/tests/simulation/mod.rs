@@ -1,8 +1,9 @@
 //! A simulator of metadata quorums: one loop of events, one seed, one history; no task, no clock, no file.
 //!
-//! The nodes run the real core. The network loses, doubles, delays, reorders and is cut in one direction; power cuts take
-//! what was not flushed; flushes are slow; disks are replaced; snapshots are made, fetched in pieces and deleted
-//! under; voters come and go. `oracle` checks after every event, and a healed quorum must come to rest.
+//! The nodes run the real core. The network loses, doubles, delays, reorders and is cut in one direction;
+//! power cuts take what was not flushed; flushes are slow; disks are replaced; snapshots are made, fetched in
+//! pieces and deleted under; voters come and go. `oracle` checks after every event, and a healed quorum must
+//! come to rest.
 
 #![allow(
     dead_code,

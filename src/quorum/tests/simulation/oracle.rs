@@ -1,7 +1,8 @@
 //! What must hold, checked after every event. A violation panics.
 //!
-//! One leader an epoch; epochs and high watermarks grow; one vote an epoch, also across restarts; what is committed once is
-//! the same for everybody, and on the disks of a majority; every elected leader holds all of it.
+//! One leader an epoch; epochs and high watermarks grow; one vote an epoch, also across restarts; what is
+//! committed once is the same for everybody, and on the disks of a majority; every elected leader holds all
+//! of it.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

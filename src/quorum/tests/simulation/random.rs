@@ -1,5 +1,5 @@
-//! A history out of a seed: clients, faults, snapshots and changes of the voters at random, then all is healed, and the
-//! quorum must come to rest and commit.
+//! A history out of a seed: clients, faults, snapshots and changes of the voters at random, then all is
+//! healed, and the quorum must come to rest and commit.
 
 use std::time::Duration;
 

@@ -131,7 +131,8 @@ pub fn quick() -> Config {
 }
 
 impl World {
-    /// `voters` nodes of a first voter set, and `observers` that know it as their bootstrap servers. All are started.
+    /// `voters` nodes of a first voter set, and `observers` that know it as their bootstrap servers. All are
+    /// started.
     pub fn new(seed: u64, voters: usize, observers: usize, mutant: Option<Mutant>) -> Self {
         let mut world = Self {
             now: Instant(0),
