@@ -51,7 +51,10 @@ pub(crate) fn response(bytes: &[u8]) {
 /// The value of a record of `__cluster_metadata`.
 pub(crate) fn metadata_record(value: &[u8]) {
     if let Ok(record) = MetadataRecord::decode(value) {
-        assert_eq!(MetadataRecord::decode(&record.encode()), Ok(record));
+        // Bytes are compared, for not a number differs from itself.
+        let bytes = record.encode();
+        let again = MetadataRecord::decode(&bytes).expect("a record that was written");
+        assert_eq!(again.encode(), bytes, "{record:?}");
     }
 }
 
@@ -105,14 +108,18 @@ pub(crate) fn batches(bytes: &[u8]) {
 /// What was decoded is encoded in the same version to bytes that mean the same.
 fn comes_back<M, E>(message: M, version: i16, decode: impl Fn(i16, Bytes) -> Result<M, E>)
 where
-    M: Encodable + Decodable + PartialEq + Debug,
+    M: Encodable + Decodable + Debug,
     E: Debug,
 {
+    let bytes = encode(&message, version);
+    let again = decode(version, bytes.clone()).expect("a message that was encoded");
+    assert_eq!(encode(&again, version), bytes, "{message:?}");
+}
+
+fn encode(message: &impl Encodable, version: i16) -> Bytes {
     let mut bytes = BytesMut::new();
     message.encode(&mut bytes, version).expect("a message that was decoded");
-    // Not a number differs from itself.
-    let is_same = decode(version, bytes.freeze()).expect("a message that was encoded") == message;
-    assert!(is_same || format!("{message:?}").contains("NaN"), "{message:?}");
+    bytes.freeze()
 }
 
 fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
