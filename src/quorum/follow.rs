@@ -209,14 +209,13 @@ impl Quorum {
     }
 
     pub(crate) fn handle_begin_epoch(&mut self, token: Token, request: &BeginQuorumEpochRequest) {
-        let error = match self.check_leader(request.epoch, request.leader) {
-            Err(error) => error,
-            Ok(()) if !request.voter.is_same(&self.me) => ErrorCode::InvalidVoterKey,
-            Ok(()) => {
-                self.begin_epoch(request);
-                ErrorCode::None
-            }
-        };
+        let checked = self.check_leader(request.epoch, request.leader);
+        if checked.is_ok() {
+            self.begin_epoch(request);
+        }
+        let is_meant = request.voter.is_same(&self.me);
+        let error =
+            checked.err().unwrap_or(if is_meant { ErrorCode::None } else { ErrorCode::InvalidVoterKey });
         let response = EpochResponse { error, current: self.current() };
         self.respond(token, Response::BeginQuorumEpoch(response));
     }

@@ -262,9 +262,8 @@ impl Quorum {
         }
     }
 
-    pub(crate) fn handle_begin_epoch_response(&mut self, peer: Peer, error: ErrorCode) {
-        let pause = if error.is_none() { self.config.fetch_timeout / 2 } else { self.config.retry_backoff };
-        self.peers.back_off(peer, self.now.plus(pause));
+    pub(crate) fn handle_begin_epoch_response(&mut self, peer: Peer) {
+        self.peers.back_off(peer, self.now.plus(self.config.fetch_timeout / 2));
     }
 
     /// Steps down in favour of the voter that has most of the log: an orderly end, or a leader that should

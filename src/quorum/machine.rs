@@ -166,9 +166,7 @@ impl Quorum {
             }
             match response {
                 Response::Vote(response) => quorum.handle_vote_response(peer, &response),
-                Response::BeginQuorumEpoch(response) => {
-                    quorum.handle_begin_epoch_response(peer, response.error);
-                }
+                Response::BeginQuorumEpoch(_) => quorum.handle_begin_epoch_response(peer),
                 Response::EndQuorumEpoch(response) => quorum.handle_end_epoch_response(peer, response.error),
                 Response::Fetch(response) => quorum.handle_fetch_response(peer, response),
                 Response::FetchSnapshot(response) => quorum.handle_fetch_snapshot_response(peer, &response),

@@ -26,7 +26,8 @@ impl Quorum {
         if let Err(error) = self.check_fetch(request.replica, request.epoch) {
             return self.refuse_fetch(token, error);
         }
-        if request.fetch_offset.0 < 0 || request.last_fetched_epoch.0 < 0 {
+        let last_epoch = request.last_fetched_epoch;
+        if request.fetch_offset.0 < 0 || last_epoch.0 < 0 || last_epoch > request.epoch {
             return self.refuse_fetch(token, ErrorCode::InvalidRequest);
         }
         self.replica_fetched(request.replica);

@@ -150,10 +150,14 @@ impl Quorum {
     }
 
     pub(crate) fn handle_fetch_snapshot_response(&mut self, peer: Peer, response: &FetchSnapshotResponse) {
-        let Role::Follower(role) = &mut self.role else { return };
+        if response.error == ErrorCode::SnapshotNotFound {
+            // It was deleted in the meantime: the next Fetch names a later one.
+            self.heard_from_leader();
+        }
         if !response.error.is_none() {
             return self.follow_refusal(peer, false);
         }
+        let Role::Follower(role) = &mut self.role else { return };
         let Some(download) = role.download.as_mut().filter(|download| download.is_next(response)) else {
             return self.back_off(peer);
         };

@@ -6,7 +6,7 @@ use model::ErrorCode;
 
 use crate::mutant::Mutant;
 use crate::role::{Election, Role};
-use crate::{Peer, Quorum, ReplicaKey, Request, Response, Token, VoteRequest, VoteResponse};
+use crate::{EpochEnd, Peer, Quorum, ReplicaKey, Request, Response, Token, VoteRequest, VoteResponse};
 
 impl Quorum {
     pub(crate) fn handle_vote(&mut self, token: Token, request: &VoteRequest) {
@@ -18,12 +18,10 @@ impl Quorum {
     }
 
     fn check_vote(&self, request: &VoteRequest) -> Result<(), ErrorCode> {
-        let log_end = request.log_end;
-        if request.candidate.id.0 < 0
-            || log_end.end.0 < 0
-            || log_end.epoch.0 < 0
-            || log_end.epoch > request.epoch
-        {
+        let EpochEnd { epoch, end } = request.log_end;
+        // A pre-vote may be of the epoch that the candidate's log is in, a vote is of a new one.
+        let is_ahead = if request.pre_vote { epoch > request.epoch } else { epoch >= request.epoch };
+        if request.candidate.id.0 < 0 || end.0 < 0 || epoch.0 < 0 || is_ahead {
             return Err(ErrorCode::InvalidRequest);
         }
         if request.epoch < self.hard.epoch {
@@ -72,12 +70,14 @@ impl Quorum {
 
     pub(crate) fn handle_vote_response(&mut self, peer: Peer, response: &VoteResponse) {
         let Peer::Node(voter) = peer else { return };
-        if !response.error.is_none() {
+        // Who is not the voter that the set names, for its disk was replaced, cannot give that one's vote.
+        if !response.error.is_none() && response.error != ErrorCode::InvalidVoterKey {
             return self.back_off(peer);
         }
+        let granted = response.granted && response.error.is_none();
         self.peers.finish(peer);
         if let Role::Prospective(election) | Role::Candidate(election) = &mut self.role {
-            let votes = if response.granted { &mut election.granted } else { &mut election.rejected };
+            let votes = if granted { &mut election.granted } else { &mut election.rejected };
             votes.insert(voter);
             self.count_votes();
         }
