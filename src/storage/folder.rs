@@ -38,7 +38,6 @@ pub struct LogFolder {
     meta: MetaProperties,
     was_clean: bool,
     last_broker_epoch: Option<BrokerEpoch>,
-    recovery_points: Offsets,
     log_starts: Offsets,
     high_watermarks: Offsets,
     _lock: Box<dyn Send + Sync>,
@@ -95,7 +94,7 @@ impl LogFolder {
         tail: TailBudget,
     ) -> Result<Self, FolderError> {
         let io = |path: &Path, error: io::Error| failed(folder, path, &error);
-        disk.create_dir_all(folder).map_err(|error| io(folder, error))?;
+        make_folder(&*disk, folder).map_err(|error| io(folder, error))?;
         let lock_path = folder.join(names::LOCK);
         let lock = disk.lock(&lock_path).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => FolderError::Locked { folder: folder.to_owned() },
@@ -103,10 +102,12 @@ impl LogFolder {
         })?;
         let meta = settle_meta(&*disk, folder, identity)?;
         let clean = take_clean_shutdown(&*disk, folder).map_err(|error| io(folder, error))?;
+        // The clean-shutdown file is gone for good; partitions' folders that a killed process made are not.
+        disk.sync_dir(folder).map_err(|error| io(folder, error))?;
         let state = Arc::new(FolderState::new(disk, folder.to_owned(), tail));
         let read = |name| read_offsets(&state, name).map_err(|error| io(&folder.join(name), error));
+        state.set_recovery_points(read(checkpoint::RECOVERY_POINT)?);
         Ok(Self {
-            recovery_points: read(checkpoint::RECOVERY_POINT)?,
             log_starts: read(checkpoint::LOG_START)?,
             high_watermarks: read(checkpoint::HIGH_WATERMARK)?,
             was_clean: clean.is_some(),
@@ -185,7 +186,7 @@ impl LogFolder {
     ) -> Result<Log, StorageError> {
         let known = |offsets: &Offsets| offsets.get(topic_partition).copied().unwrap_or(Offset(0));
         let opening = Opening {
-            recovery_point: known(&self.recovery_points),
+            recovery_point: self.state.recovery_point(topic_partition),
             log_start: known(&self.log_starts),
             was_clean: self.was_clean,
             now,
@@ -193,24 +194,15 @@ impl LogFolder {
         Log::open(self.state.clone(), topic_partition, topic_id, config, opening)
     }
 
-    /// Replaces the three checkpoints by what these logs say; they must be all logs of the folder.
+    /// Replaces the three checkpoints by what these logs say; they must be all logs of the folder, each as
+    /// [`Log::checkpoint`] gave it.
     pub fn checkpoint(&self, logs: &[LogCheckpoint]) -> Result<(), StorageError> {
-        self.write_offsets(checkpoint::RECOVERY_POINT, logs, |log| log.recovery_point)?;
-        self.write_offsets(checkpoint::LOG_START, logs, |log| log.log_start)?;
-        self.write_offsets(checkpoint::HIGH_WATERMARK, logs, |log| log.high_watermark)
-    }
-
-    fn write_offsets(
-        &self,
-        name: &str,
-        logs: &[LogCheckpoint],
-        offset: impl Fn(&LogCheckpoint) -> Offset,
-    ) -> Result<(), StorageError> {
-        self.state.check()?;
-        let rows: Vec<_> = logs.iter().map(|log| (&log.topic_partition, offset(log))).collect();
-        let text = checkpoint::encode_offsets(&rows);
-        let path = self.state.path.join(name);
-        self.state.with_reserve(&path, || write_atomic(&*self.state.disk, &path, text.as_bytes()))
+        let rows = |offset: fn(&LogCheckpoint) -> Offset| -> Vec<(&TopicPartition, Offset)> {
+            logs.iter().map(|log| (&log.topic_partition, offset(log))).collect()
+        };
+        self.state.write_recovery_points(&rows(|log| log.recovery_point))?;
+        self.state.write_checkpoint(checkpoint::LOG_START, &rows(|log| log.log_start))?;
+        self.state.write_checkpoint(checkpoint::HIGH_WATERMARK, &rows(|log| log.high_watermark))
     }
 
     /// One step of upkeep: removes a partition whose deletion was cut off, and renews the reserve when space is free.
@@ -244,6 +236,20 @@ fn failed(folder: &Path, path: &Path, error: &io::Error) -> FolderError {
     FolderError::Io { folder: folder.to_owned(), path: path.to_owned(), cause: error.to_string() }
 }
 
+/// Makes a folder and those above it. Their names are durable before there is a `meta.properties`.
+fn make_folder(disk: &dyn Disk, folder: &Path) -> io::Result<()> {
+    disk.create_dir_all(folder)?;
+    if disk.exists(&folder.join(meta_properties::FILE))? {
+        return Ok(());
+    }
+    let is_named = |path: &&Path| !path.as_os_str().is_empty();
+    folder.ancestors().skip(1).filter(is_named).try_for_each(|parent| match disk.sync_dir(parent) {
+        // Who may not open it has not made a name in it either.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        result => result,
+    })
+}
+
 /// Compares the folder's identity with what it must be; writes it where there is none yet.
 fn settle_meta(
     disk: &dyn Disk,
@@ -269,7 +275,7 @@ fn settle_meta(
     Ok(identity.clone())
 }
 
-/// Reads and removes the clean-shutdown file, durably.
+/// Reads and removes the clean-shutdown file.
 fn take_clean_shutdown(disk: &dyn Disk, folder: &Path) -> io::Result<Option<Vec<u8>>> {
     let path = folder.join(clean_shutdown::FILE);
     if !disk.exists(&path)? {
@@ -277,7 +283,6 @@ fn take_clean_shutdown(disk: &dyn Disk, folder: &Path) -> io::Result<Option<Vec<
     }
     let bytes = disk.read(&path, Limits::SMALL_FILE_BYTES_MAX)?;
     disk.remove_file(&path)?;
-    disk.sync_dir(folder)?;
     Ok(Some(bytes))
 }
 

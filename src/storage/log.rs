@@ -21,9 +21,6 @@ mod retain;
 mod times;
 mod truncate;
 
-use std::sync::Arc;
-
-use env::File;
 use model::{LeaderEpoch, Offset, TopicId, TopicPartition};
 use protocol::batch::BatchHeader;
 
@@ -38,7 +35,7 @@ use crate::producers::{ProducerState, Producers};
 use crate::segment::{Place, Segment};
 use crate::tail::Tail;
 use crate::{LogConfig, StorageError};
-use flush::EpochFile;
+use flush::{EpochFile, Unsynced};
 
 /// One partition on disk.
 #[expect(clippy::struct_field_names, reason = "log start and log end are Kafka's words")]
@@ -61,7 +58,7 @@ pub struct Log {
     snapshots: Vec<Offset>,
     tail: Tail,
     /// What was written beside the active log file and is not known to be on disk.
-    unsynced: Vec<Arc<dyn File>>,
+    unsynced: Unsynced,
     /// Whether names in the partition's folder are not known to be on disk.
     names_unsynced: bool,
     /// Of the append that is being done; kept for its capacity.

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use env::{File, Open};
-use model::{Offset, Timestamp};
+use model::{LeaderEpoch, Offset, Timestamp};
 use protocol::batch::{Batch, BatchHeader};
 
 use crate::StorageError;
@@ -135,6 +135,8 @@ impl Indexes {
 pub(crate) struct Checked {
     /// The offset that comes next.
     pub(crate) next_offset: Offset,
+    /// The last batch's leader epoch: they do not shrink.
+    pub(crate) leader_epoch: LeaderEpoch,
     /// Bytes that are whole batches.
     pub(crate) valid_bytes: u64,
 }
@@ -255,7 +257,8 @@ impl Segment {
         let file = self.file(place)?;
         let mut indexes = self.trusted_indexes(place, &*file, trusted)?;
         let start = indexes.last_position();
-        let mut checked = Checked { next_offset: self.base_offset, valid_bytes: start };
+        let mut checked =
+            Checked { next_offset: self.base_offset, leader_epoch: LeaderEpoch::NONE, valid_bytes: start };
         let mut scan = Scan::new(&*file, start, self.size, SWEEP_BYTES);
         loop {
             let (position, batch) = match scan.next_batch() {
@@ -265,6 +268,7 @@ impl Segment {
             };
             let header = &batch.header;
             let fits = header.base_offset >= checked.next_offset
+                && header.leader_epoch >= checked.leader_epoch
                 && relative(self.base_offset, header.last_offset()).is_some();
             if !fits || batch.verify_crc().is_err() {
                 break;
@@ -272,6 +276,7 @@ impl Segment {
             indexes.note(position, header, interval_bytes);
             visit(&batch);
             checked.next_offset = header.next_offset();
+            checked.leader_epoch = header.leader_epoch;
             checked.valid_bytes = position + header.size() as u64;
         }
         self.indexes = OnceCell::from(indexes);
@@ -390,11 +395,11 @@ impl Segment {
         Ok(files)
     }
 
-    /// Cuts the log file alone.
+    /// Cuts the log file alone, durably: what is cut off must not come back behind what is written in its place.
     pub(crate) fn cut(&mut self, place: &Place, size: u64) -> Result<(), StorageError> {
         let path = place.file(FileKind::Log, self.base_offset);
         let file = self.file(place)?;
-        place.folder.checked(&path, file.set_len(size))?;
+        place.folder.checked(&path, file.set_len(size).and_then(|()| file.sync()))?;
         self.size = size;
         Ok(())
     }

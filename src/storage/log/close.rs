@@ -18,7 +18,9 @@ impl Log {
     }
 
     /// Removes the log and its folder. The new name is durable first: a power cut does not bring it back.
-    pub fn delete(self) -> Result<(), StorageError> {
+    ///
+    /// Nothing else may be asked of it afterwards.
+    pub fn delete(&mut self) -> Result<(), StorageError> {
         let folder = &self.place.folder;
         folder.check()?;
         self.abandon_flushes();

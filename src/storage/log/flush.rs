@@ -28,22 +28,60 @@ pub struct FlushJob {
     pub end: Offset,
     /// The log's truncation count when the job was made.
     pub truncations: u64,
+    /// Up to which of the unsynced files it goes, and to which text of the leader epochs.
+    unsynced_end: u64,
+    epochs_written: u64,
+}
+
+/// Files that are not known to be on disk, numbered in the order in which they were written to. They stay until a job
+/// that had them is done, so that every job proves what it says, whatever became of another.
+#[derive(Default)]
+pub(super) struct Unsynced {
+    first: u64,
+    files: Vec<Arc<dyn File>>,
+}
+
+impl Unsynced {
+    pub(super) fn push(&mut self, file: Arc<dyn File>) {
+        self.files.push(file);
+    }
+
+    fn end(&self) -> u64 {
+        self.first + self.files.len() as u64
+    }
+
+    fn synced(&mut self, end: u64) {
+        let count = end.saturating_sub(self.first).min(self.files.len() as u64);
+        self.files.drain(..count as usize);
+        self.first += count;
+    }
+}
+
+impl Extend<Arc<dyn File>> for Unsynced {
+    fn extend<T: IntoIterator<Item = Arc<dyn File>>>(&mut self, files: T) {
+        self.files.extend(files);
+    }
 }
 
 impl Log {
-    /// Everything that is not known to be on disk; none if there is nothing. One job at a time.
+    /// Everything that is not known to be on disk; none if there is nothing. It stays that until a job is done.
     pub fn flush_job(&mut self) -> Option<FlushJob> {
+        if std::mem::take(&mut self.names_unsynced) {
+            self.unsynced.push(self.epoch_file.names.clone());
+        }
         let mut files: Vec<Arc<dyn File>> = Vec::new();
-        files.extend(self.epoch_file.take().map(|commit| commit as Arc<dyn File>));
-        files.append(&mut self.unsynced);
+        files.extend(self.epoch_file.hand_out().map(|commit| commit as Arc<dyn File>));
+        files.extend(self.unsynced.files.iter().cloned());
         if self.flushed_end < self.log_end {
             files.extend(self.segments.last().and_then(|active| active.file(&self.place).ok()));
         }
-        if std::mem::take(&mut self.names_unsynced) {
-            files.push(self.epoch_file.names.clone());
-        }
-        let (end, truncations) = (self.log_end, self.truncations);
-        (!files.is_empty()).then_some(FlushJob { files, end, truncations })
+        (!files.is_empty()).then_some(FlushJob {
+            files,
+            end: self.log_end,
+            truncations: self.truncations,
+            unsynced_end: self.unsynced.end(),
+            epochs_written: self.epoch_file.written,
+        })
     }
 
     /// Takes note of what became of a job. Gives back the flushed end.
@@ -56,6 +94,8 @@ impl Log {
             return Err(self.place.folder.fail(&self.place.file(FileKind::Log, active), &error));
         }
         self.place.folder.check()?;
+        self.unsynced.synced(job.unsynced_end);
+        self.epoch_file.synced(job.epochs_written);
         if job.truncations == self.truncations {
             assert!(job.end <= self.log_end, "without a truncation the log only grows");
             self.flushed_end = self.flushed_end.max(job.end);
@@ -93,6 +133,8 @@ pub(super) struct EpochFile {
     names: Arc<FolderNames>,
     written: u64,
     pending: Option<Arc<EpochCommit>>,
+    /// Whether a job has the pending text.
+    is_handed_out: bool,
     /// The newest text that has the file's name.
     committed: Arc<Mutex<u64>>,
 }
@@ -101,7 +143,7 @@ impl EpochFile {
     pub(super) fn new(place: &Place) -> Self {
         let (disk, path) = (place.folder.disk.clone(), place.path.clone());
         let names = Arc::new(FolderNames { disk, path, gone: AtomicBool::new(false) });
-        Self { names, written: 0, pending: None, committed: Arc::default() }
+        Self { names, written: 0, pending: None, is_handed_out: false, committed: Arc::default() }
     }
 
     /// Syncing it makes the partition's own folder findable in its log folder.
@@ -110,8 +152,13 @@ impl EpochFile {
         Arc::new(FolderNames { disk, path, gone: AtomicBool::new(false) })
     }
 
-    fn take(&mut self) -> Option<Arc<EpochCommit>> {
-        self.pending.take()
+    fn hand_out(&mut self) -> Option<Arc<EpochCommit>> {
+        self.is_handed_out = true;
+        self.pending.clone()
+    }
+
+    fn synced(&mut self, number: u64) {
+        self.pending.take_if(|pending| pending.number <= number);
     }
 
     fn write(&mut self, place: &Place, text: &str) -> Result<(), StorageError> {
@@ -119,9 +166,10 @@ impl EpochFile {
         let aside = place.path.join(format!("{}.{number}.tmp", epochs::FILE));
         let file = place.folder.write_file(&aside, text.as_bytes())?;
         self.written = number;
-        if let Some(superseded) = self.pending.take() {
+        if let Some(superseded) = self.pending.take().filter(|_| !self.is_handed_out) {
             place.folder.remove_file(&superseded.aside)?;
         }
+        self.is_handed_out = false;
         let (names, committed) = (self.names.clone(), self.committed.clone());
         self.pending = Some(Arc::new(EpochCommit { file, aside, number, names, committed }));
         Ok(())
@@ -188,7 +236,7 @@ only_sync!(FolderNames, self => { self.unless_gone(self.disk.sync_dir(&self.path
 
 only_sync!(EpochCommit, self => {
     let mut committed = self.committed.lock().unwrap_or_else(PoisonError::into_inner);
-    if *committed > self.number {
+    if *committed >= self.number {
         return Ok(());
     }
     let renamed = self.file.sync().and_then(|()| self.names.rename(&self.aside, epochs::FILE));

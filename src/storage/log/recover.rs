@@ -14,7 +14,7 @@ use model::{Offset, Timestamp, TopicId, TopicPartition};
 use protocol::batch::BatchHeader;
 
 use super::Log;
-use super::flush::EpochFile;
+use super::flush::{EpochFile, Unsynced};
 use crate::epochs::{self, LeaderEpochs};
 use crate::folder_state::FolderState;
 use crate::names::{FileKind, SegmentFile, Suffix};
@@ -65,7 +65,7 @@ impl Log {
             producers: Producers::default(),
             snapshots,
             tail: Tail::new(place.folder.tail.clone()),
-            unsynced: Vec::new(),
+            unsynced: Unsynced::default(),
             names_unsynced: is_new,
             headers: Vec::new(),
             place,
@@ -94,11 +94,17 @@ impl Log {
         }
         let active = self.segments.last_mut().expect("one was found or made");
         active.activate(&self.place)?;
-        self.flushed_end =
-            if opening.was_clean { self.log_end } else { opening.recovery_point.min(self.log_end) };
+        let active_base = active.base_offset;
+        let flushed = if opening.was_clean { self.log_end } else { opening.recovery_point };
+        self.flushed_end = flushed.clamp(self.log_start, self.log_end);
+        self.names_unsynced |= !opening.was_clean && opening.recovery_point <= active_base;
         self.unflushed_files()?;
         self.load_epochs(&seen)?;
-        self.remove_snapshots(|snapshot, log_end| snapshot > log_end)?;
+        if self.snapshots.last().is_some_and(|last| *last > self.log_end) {
+            // They must not come back when the log has grown again to where they are.
+            self.remove_snapshots(|snapshot, log_end| snapshot > log_end)?;
+            self.sync_names()?;
+        }
         self.remove_stray_snapshots()?;
         self.reload_producers(opening.now)
     }
@@ -150,8 +156,7 @@ impl Log {
                 segment.remove(&self.place)?;
             }
         }
-        let disk = &self.place.folder.disk;
-        self.place.folder.checked(&self.place.path, disk.sync_dir(&self.place.path))
+        self.sync_names()
     }
 
     /// The epochs of the file, and those that begin in what was read; all are read again where the file is not true.
@@ -167,9 +172,15 @@ impl Log {
             }
             None => self.read_epochs()?,
         };
+        // Epochs are cut below the log start before that is checkpointed.
+        if self.log_start < self.log_end && self.epochs.at(self.log_start).is_none() {
+            self.epochs = self.read_epochs()?;
+        }
         self.epochs.truncate_end(self.log_end);
         for header in seen {
-            self.epochs.assign(header.leader_epoch, header.base_offset);
+            if self.epochs.at(header.base_offset) != Some(header.leader_epoch) {
+                self.epochs.assign(header.leader_epoch, header.base_offset);
+            }
         }
         self.epochs.truncate_start(self.log_start);
         if stored == Some(Ok(self.epochs.clone())) { Ok(()) } else { self.write_epochs() }
@@ -207,7 +218,7 @@ impl Log {
     /// The producers of the newest snapshot that is true, and of the batches behind it.
     pub(super) fn reload_producers(&mut self, now: Timestamp) -> Result<(), StorageError> {
         let (mut producers, from) = self.newest_snapshot()?;
-        self.each_header(from.max(self.log_start), |header, (segment, position)| {
+        self.each_header(from, |header, (segment, position)| {
             if header.is_control() && header.has_producer() {
                 let file = segment.file(&self.place)?;
                 let mut scan = Scan::new(&*file, position, segment.size, header.size());

@@ -9,7 +9,7 @@ use model::{Offset, Timestamp};
 
 use super::Log;
 use crate::names::FileKind;
-use crate::{StorageError, snapshot};
+use crate::{LogCheckpoint, StorageError, snapshot};
 
 /// Segments that one step deletes.
 const SEGMENTS_AT_ONCE: usize = 8;
@@ -45,7 +45,7 @@ impl Log {
         Ok(())
     }
 
-    /// One bounded step: forgets idle producers and deletes old segments, whole ones and only below the high watermark.
+    /// One bounded step, which waits for the disk where segments are deleted: forgets idle producers and deletes old segments, whole ones and only below the high watermark.
     pub fn maintain(&mut self, now: Timestamp, high_watermark: Offset) -> Result<Maintained, StorageError> {
         self.place.folder.check()?;
         self.producers.expire(now, self.config.producer_id_expiration_ms);
@@ -98,10 +98,11 @@ impl Log {
     fn delete_first(&mut self, count: usize) -> Result<(), StorageError> {
         let start = self.segment_end(count - 1);
         self.advance_log_start(start)?;
-        for segment in self.segments.drain(..count) {
-            segment.remove(&self.place)?;
+        for _ in 0..count {
+            self.segments.remove(0).remove(&self.place)?;
+            // One by one: a power cut must not bring back one whose successor is gone.
+            self.sync_names()?;
         }
-        self.names_changed();
         self.remove_snapshots(|snapshot, _| snapshot < start)?;
         tracing::debug!(
             topic = self.topic_partition.topic.as_str(),
@@ -114,13 +115,21 @@ impl Log {
     }
 
     /// Writes what a restart after a kill need not find out again: the index entries and the producers so far. Nothing
-    /// waits for it to be on disk: what a power cut leaves of it is checked before it is used.
-    pub fn checkpoint(&mut self) -> Result<(), StorageError> {
+    /// waits for it to be on disk: what a power cut leaves of it is checked before it is used. Gives back what the folder's
+    /// checkpoints are to say of this log.
+    pub fn checkpoint(&mut self, high_watermark: Offset) -> Result<LogCheckpoint, StorageError> {
         self.place.folder.check()?;
+        self.place.folder.gather_recovery_point(&self.topic_partition);
         let active = self.segments.last_mut().expect("a log has an active segment");
         active.write_indexes(&self.place)?;
         self.write_snapshot(self.log_end)?;
-        self.remove_stray_snapshots()
+        self.remove_stray_snapshots()?;
+        Ok(LogCheckpoint {
+            topic_partition: self.topic_partition.clone(),
+            recovery_point: self.flushed_end,
+            log_start: self.log_start,
+            high_watermark,
+        })
     }
 
     /// Writes the producers as of `offset`, which is the log end. Gives back the file, where there was none yet.

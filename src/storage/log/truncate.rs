@@ -4,12 +4,12 @@ use model::{Offset, Timestamp};
 
 use super::Log;
 use crate::StorageError;
-use crate::names::FileKind;
 use crate::segment::Segment;
 
 impl Log {
-    /// Removes all batches that reach to `end` or beyond: the log ends there, or earlier where `end` lies inside a batch.
-    /// The leader epochs are cut even where no batch is. Durable when it returns.
+    /// Removes all batches that reach to `end` or beyond: the log ends there, or earlier where `end` lies inside a batch,
+    /// but not below the log start. Where `end` is below that, nothing is left, and the log starts at `end`.
+    /// The leader epochs are cut even where no batch is. Waits for the disk: what was cut off does not come back.
     pub fn truncate_to(&mut self, end: Offset, now: Timestamp) -> Result<(), StorageError> {
         self.place.folder.check()?;
         if self.epochs.truncate_end(end) {
@@ -18,21 +18,23 @@ impl Log {
         if end >= self.log_end {
             return Ok(());
         }
-        if end <= self.first_base() {
-            return self.truncate_fully_and_start_at(end, now);
+        if end <= self.log_start || self.batch_boundary(end)? <= self.log_start {
+            return self.truncate_fully_and_start_at(end.min(self.log_start), now);
         }
-        self.forget_from(end);
+        let end = self.batch_boundary(end)?;
+        self.forget_from(end)?;
         self.remove_segments_from(end)?;
         self.cut_active(end)?;
         self.remove_snapshots(|snapshot, log_end| snapshot > log_end)?;
         self.reload_producers(now)?;
-        self.sync_truncation()
+        self.sync_names()
     }
 
-    /// Removes everything; the next record gets the offset `start`. Durable when it returns.
+    /// Removes everything; the next record gets the offset `start`. Waits for the disk.
     pub fn truncate_fully_and_start_at(&mut self, start: Offset, now: Timestamp) -> Result<(), StorageError> {
         self.place.folder.check()?;
-        self.forget_from(start.min(self.first_base()));
+        let first = self.segments.first().map_or(start, |first| first.base_offset);
+        self.forget_from(start.min(first))?;
         while let Some(segment) = self.segments.pop() {
             segment.remove(&self.place)?;
         }
@@ -42,18 +44,17 @@ impl Log {
         self.remove_snapshots(|_, _| true)?;
         self.epochs = crate::epochs::LeaderEpochs::default();
         self.write_epochs()?;
-        self.sync_truncation()
-    }
-
-    fn first_base(&self) -> Offset {
-        self.segments.first().map_or(self.log_start, |first| first.base_offset)
+        self.names_changed();
+        self.flush_now()
     }
 
     /// From here on no flush that began before counts.
-    fn forget_from(&mut self, end: Offset) {
+    fn forget_from(&mut self, end: Offset) -> Result<(), StorageError> {
+        self.place.folder.lower_recovery_point(&self.topic_partition, end)?;
         self.truncations += 1;
         self.tail.truncate(end);
         self.flushed_end = self.flushed_end.min(end);
+        Ok(())
     }
 
     // The newest first: whatever a power cut leaves has no gap.
@@ -66,19 +67,20 @@ impl Log {
         Ok(())
     }
 
-    fn cut_active(&mut self, end: Offset) -> Result<(), StorageError> {
+    /// `end`, or where the batch begins that it lies in.
+    fn batch_boundary(&self, end: Offset) -> Result<Offset, StorageError> {
+        let holder = self.segments.get(self.segment_of(end));
         let interval_bytes = self.config.index_interval_bytes;
+        let found = holder.map_or(Ok(None), |segment| segment.find(&self.place, end, interval_bytes))?;
+        Ok(found.map_or(end, |(_, header)| header.base_offset.min(end)))
+    }
+
+    fn cut_active(&mut self, end: Offset) -> Result<(), StorageError> {
         let active = self.segments.last_mut().expect("the first segment begins below the end");
         active.activate(&self.place)?;
-        // Where the end lies inside a batch, that batch goes.
-        let log_end = match active.find(&self.place, end, interval_bytes)? {
-            Some((_, header)) => header.base_offset.min(end),
-            None => end,
-        };
-        self.unsynced.extend(active.truncate(&self.place, end, interval_bytes)?);
-        self.log_end = log_end;
-        self.log_start = self.log_start.min(log_end);
-        self.flushed_end = self.flushed_end.min(log_end);
+        let files = active.truncate(&self.place, end, self.config.index_interval_bytes)?;
+        self.unsynced.extend(files);
+        self.log_end = end;
         self.unflushed_files()
     }
 
@@ -94,9 +96,9 @@ impl Log {
         Ok(())
     }
 
-    /// A removed segment must not come back beside what is written in its place: its name goes now.
-    fn sync_truncation(&mut self) -> Result<(), StorageError> {
-        let path = self.place.file(FileKind::Log, self.log_end);
-        self.place.folder.checked(&path, self.place.folder.disk.sync_dir(&self.place.path))
+    /// What was removed must not come back beside what is written in its place: its name goes now.
+    pub(super) fn sync_names(&self) -> Result<(), StorageError> {
+        let folder = &self.place.folder;
+        folder.checked(&self.place.path, folder.disk.sync_dir(&self.place.path))
     }
 }

@@ -10,7 +10,7 @@ use model::{
     BrokerEpoch, LeaderEpoch, NodeId, ProducerEpoch, ProducerId, Sequence, Timestamp, TopicPartition, Uuid,
 };
 use protocol::batch::{BatchBuilder, Codec};
-use storage::{Log, LogCheckpoint, LogConfig, LogFolder, MetaProperties, Origin, TailBudget};
+use storage::{Log, LogConfig, LogFolder, MetaProperties, Origin, TailBudget};
 
 const START: Timestamp = Timestamp(1_790_000_000_000);
 
@@ -29,8 +29,7 @@ fn main() -> Result<()> {
         append(&mut log, n)?;
     }
     log.close()?;
-    let (log_start, end) = (log.log_start(), log.log_end());
-    let row = LogCheckpoint { topic_partition, recovery_point: end, log_start, high_watermark: end };
+    let row = log.checkpoint(log.log_end())?;
     folder.close(&[row], BrokerEpoch(1))?;
     Ok(())
 }

@@ -12,9 +12,7 @@ use model::{
 };
 use protocol::batch::{BatchBuilder, batches};
 use sim::SimDisk;
-use storage::{
-    Appended, Log, LogCheckpoint, LogConfig, LogFolder, MetaProperties, Origin, Slice, TailBudget,
-};
+use storage::{Appended, Log, LogConfig, LogFolder, MetaProperties, Origin, Slice, TailBudget};
 
 pub(crate) const NOW: Timestamp = Timestamp(1_700_000_000_000);
 pub(crate) const FOLDER: &str = "/data";
@@ -57,23 +55,14 @@ impl Node {
     }
 
     pub(crate) fn checkpoint(&mut self, high_watermark: Offset) {
-        self.log.checkpoint().unwrap();
-        self.folder.checkpoint(&[self.row(high_watermark)]).unwrap();
-    }
-
-    fn row(&self, high_watermark: Offset) -> LogCheckpoint {
-        LogCheckpoint {
-            topic_partition: topic_partition(),
-            recovery_point: self.log.flushed_end(),
-            log_start: self.log.log_start(),
-            high_watermark,
-        }
+        let row = self.log.checkpoint(high_watermark).unwrap();
+        self.folder.checkpoint(&[row]).unwrap();
     }
 
     /// Stops in order and starts again.
     pub(crate) fn restart(mut self) -> Self {
         self.log.close().unwrap();
-        let row = self.row(self.log.log_end());
+        let row = self.log.checkpoint(self.log.log_end()).unwrap();
         let (disk, config, tail_bytes) = (self.disk, self.config, self.tail_bytes);
         drop(self.log);
         self.folder.close(&[row], BrokerEpoch(7)).unwrap();
