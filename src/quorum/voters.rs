@@ -141,7 +141,8 @@ impl VoterHistory {
         Self { base: voters, base_is_logged: false, records: Vec::new() }
     }
 
-    /// A history that begins with a snapshot's set.
+    /// A history that begins with a snapshot's set; or with the static voters of kraft.version 0, which no record
+    /// ever names.
     pub fn of_snapshot(voters: VoterSet) -> Self {
         Self { base: voters, base_is_logged: true, records: Vec::new() }
     }
