@@ -3,12 +3,12 @@
 //! `ottla` alone is a broker at 127.0.0.1:9092. The exit code is 0 where all went well, 1 where it did not, 2 for a
 //! command line that is not one.
 
-#![expect(dead_code, reason = "`serve` comes with the composition root")]
-
 mod announce;
+mod assemble;
 mod config;
 mod health;
 mod logging;
+mod serve;
 
 use std::fmt::Display;
 use std::io::Write;
@@ -36,6 +36,8 @@ struct CommandLine {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run a node; the default
+    Serve(Told),
     /// Print the configuration that counts, and where each value comes from
     Config(Told),
     /// Ask the node of this configuration whether it answers; the exit code says it
@@ -64,7 +66,8 @@ struct Told {
 
 fn main() -> ExitCode {
     let command_line = CommandLine::parse();
-    match command_line.command.unwrap_or(Command::Config(command_line.serve)) {
+    match command_line.command.unwrap_or(Command::Serve(command_line.serve)) {
+        Command::Serve(told) => told.with_config(serve::serve),
         Command::Config(told) => told.with_config(|config| print(&table(&config))),
         Command::Health(told) => told.with_config(health),
         Command::Version => print(concat!("ottla ", env!("CARGO_PKG_VERSION"), "\n")),

@@ -1,1 +1,31 @@
-//! Room `api`.
+//! One file per Kafka API, and one table for all of them.
+//!
+//! A handler is `async fn handle(&Node, &mut Session, Request, version) -> Reply<Response>`. It is awaited up to its
+//! *ordered point*: what it did by then happened before the connection's next request. Only an append may be overtaken,
+//! so only Produce and the offset commits answer with [`Reply::Later`].
+//!
+//! Invariants: no spawn, no clock of its own, no file; kafka-protocol types come in and go out here and nowhere below.
+//! `version` is compared only where an old request is lifted to today's meaning or an answer lowered to an old version.
+//!
+//! Kafka: `KafkaApis`, `ApiVersionManager`.
+
+#![expect(clippy::unused_async, reason = "one signature for all handlers; some need no await")]
+
+mod adapter;
+mod api_versions;
+mod fetch;
+mod fetch_answer;
+mod fetch_session;
+mod list_offsets;
+mod node;
+mod offset_for_leader_epoch;
+mod produce;
+mod reply;
+mod session;
+mod table;
+
+pub use adapter::{CloseReason, Outcome, handle};
+pub use node::{Config, Node};
+pub use reply::{Answer, Reply};
+pub use session::Session;
+pub use table::{Row, Runs, TABLE, Throttle};

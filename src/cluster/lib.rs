@@ -1,1 +1,28 @@
-//! Room `cluster`.
+//! Metadata as a running thing: the quorum's driver, the controller on top of it, the image below it, this broker's
+//! registration.
+//!
+//! One task owns the quorum, the metadata log and the controller's image. A decision is made on the image of all that
+//! was *appended*, appended itself, and answered when it is committed and everybody here has applied it.
+//!
+//! Invariants: the published image holds committed records only; a disk that fails below the metadata log ends the
+//! process; nothing is decided before the leader's first record is committed.
+//!
+//! Kafka: `KafkaRaftClient`, `QuorumController`, `MetadataLoader`, `BrokerLifecycleManager`.
+
+mod boot;
+mod cluster;
+mod convert;
+mod description;
+mod driver;
+mod error;
+mod flusher;
+mod metadata_log;
+mod quorum_state;
+mod registration;
+mod snapshot;
+
+pub use boot::{Boot, boot};
+pub use cluster::{Cluster, Config};
+pub use description::{QuorumDescription, QuorumReplica};
+pub use error::{BootError, ClusterError, FatalError};
+pub use registration::{RegistrationError, register};

@@ -3,8 +3,17 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use model::Map;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use cluster::Config as ClusterConfig;
+use controller::{Registration, SUPPORTED_FEATURES};
+use env::Env;
+use metadata::{FeatureRange, SecurityProtocol};
+use model::{ClusterId, Map};
+use replication::{Config as ReplicationConfig, UpkeepConfig};
 use server::Endpoint;
+use storage::LogFolder;
 
 use super::{Config, ConfigError};
 
@@ -28,6 +37,83 @@ impl Config {
             idle_max: idle(layers.integer("connections.max.idle.ms")),
             request_bytes_max: count("socket.request.max.bytes"),
             stop_wait: STOP_WAIT,
+        }
+    }
+}
+
+impl Config {
+    /// The partitions'.
+    pub(crate) fn replication(&self) -> ReplicationConfig {
+        let layers = self.broker.layers();
+        let millis = |name| Duration::from_millis(layers.integer(name).max(1) as u64);
+        ReplicationConfig {
+            node_id: self.node_id(),
+            fixed: self.broker.values().clone(),
+            upkeep: UpkeepConfig {
+                retention_check: millis("log.retention.check.interval.ms"),
+                checkpoint: millis("replica.high.watermark.checkpoint.interval.ms"),
+            },
+        }
+    }
+
+    /// The metadata's.
+    pub(crate) fn cluster(&self, cluster_id: ClusterId) -> ClusterConfig {
+        ClusterConfig {
+            node_id: self.node_id(),
+            cluster_id,
+            broker: self.broker.clone(),
+            snapshot_bytes: self
+                .broker
+                .layers()
+                .integer("metadata.log.max.record.bytes.between.snapshots")
+                .max(1) as u64,
+        }
+    }
+
+    /// The handlers'.
+    pub(crate) fn api(&self) -> api::Config {
+        let layers = self.broker.layers();
+        let count = |name| usize::try_from(layers.integer(name)).unwrap_or_default();
+        api::Config {
+            fetch_bytes_max: count("fetch.max.bytes"),
+            fetch_session_slots: count("max.incremental.fetch.session.cache.slots"),
+        }
+    }
+
+    /// How this broker registers. `bound` tells where a listener listens: port 0 was any.
+    pub(crate) fn registration(
+        &self,
+        env: &Env,
+        folders: &[Arc<LogFolder>],
+        bound: impl Fn(&str) -> Option<SocketAddr>,
+    ) -> Registration {
+        let endpoints = self.listeners.iter().filter_map(|listener| {
+            let told = listener.advertised.as_ref()?;
+            let port = if told.port == 0 { bound(&listener.name)?.port() } else { told.port };
+            Some(metadata::Endpoint {
+                listener: listener.name.clone(),
+                host: told.host.clone(),
+                port,
+                protocol: SecurityProtocol::Plaintext,
+            })
+        });
+        let features = SUPPORTED_FEATURES.iter().map(|feature| FeatureRange {
+            name: feature.name.to_owned(),
+            min: feature.min,
+            max: feature.max,
+        });
+        Registration {
+            id: self.node_id(),
+            incarnation: env.rng.uuid(),
+            endpoints: endpoints.collect(),
+            features: features.collect(),
+            rack: self.broker.layers().text("broker.rack"),
+            directories: folders.iter().map(|folder| folder.directory_id()).collect(),
+            previous_epoch: folders
+                .iter()
+                .all(|folder| folder.was_clean())
+                .then(|| folders.first().and_then(|folder| folder.last_broker_epoch()))
+                .flatten(),
         }
     }
 }

@@ -1,1 +1,30 @@
-//! Room `replication`.
+//! The partitions on this node: their logs, their part in replication, the committer, and those who wait.
+//!
+//! `Partition` is the lock that no await crosses; the committer moves its flushed end, the high watermark follows, and
+//! whoever waited for it wakes. Metadata decides which partitions there are; [`Replication::apply`] makes it so.
+//!
+//! Invariants: a record is visible to consumers and acknowledged with acks=all only when it is flushed (design:
+//! durability, rules 1-4); an append never waits for a flush; nothing here knows of requests.
+//!
+//! Kafka: `ReplicaManager`, `LogManager`, `Partition`, `DelayedOperationPurgatory`.
+
+mod assignment;
+mod blocking;
+mod committed;
+mod committer;
+mod error;
+mod folders;
+mod partition;
+mod partitions;
+mod replication;
+mod upkeep;
+mod wait;
+
+pub use committed::{CommitError, committed};
+pub use error::{AppendError, PartitionError, ReadError};
+pub use folders::FolderDescription;
+pub use partition::{Isolation, Offsets, Partition, Read};
+pub use replication::{Config, Replication};
+pub use storage::{Appended, Origin, Slice, StorageError, TimestampOffset};
+pub use upkeep::Config as UpkeepConfig;
+pub use wait::{Registration, Signal};

@@ -13,6 +13,7 @@ mod admission;
 mod answers;
 mod connection;
 mod handler;
+mod node;
 mod server;
 mod stranger;
 #[cfg(test)]

@@ -30,6 +30,10 @@ impl LeaderEpochs {
     }
 
     /// The newest epoch.
+    pub(crate) fn all(&self) -> Vec<(LeaderEpoch, Offset)> {
+        self.entries.clone()
+    }
+
     pub(crate) fn latest(&self) -> Option<LeaderEpoch> {
         self.entries.last().map(|entry| entry.0)
     }

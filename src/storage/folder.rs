@@ -168,6 +168,12 @@ impl LogFolder {
         Ok(found)
     }
 
+    /// Whether a partition of this name lies in it.
+    pub fn has_partition(&self, topic_partition: &TopicPartition) -> bool {
+        let path = self.state.path.join(topic_partition.to_string());
+        self.state.disk.exists(&path).unwrap_or(false)
+    }
+
     /// The high watermark that was checkpointed.
     pub fn high_watermark(&self, topic_partition: &TopicPartition) -> Option<Offset> {
         self.high_watermarks.get(topic_partition).copied()

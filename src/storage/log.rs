@@ -106,6 +106,11 @@ impl Log {
         self.segments.len()
     }
 
+    /// All leader epochs that are known, and the offset with which each begins, growing.
+    pub fn epochs(&self) -> Vec<(LeaderEpoch, Offset)> {
+        self.epochs.all()
+    }
+
     /// The newest leader epoch that is known.
     pub fn latest_epoch(&self) -> Option<LeaderEpoch> {
         self.epochs.latest()

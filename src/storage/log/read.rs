@@ -29,6 +29,23 @@ impl Slice {
         }
     }
 
+    /// Its bytes, read where they lie in a file.
+    ///
+    /// # Errors
+    /// The file could not be read.
+    pub fn read(self) -> std::io::Result<Bytes> {
+        match self {
+            Self::Empty => Ok(Bytes::new()),
+            Self::Cached(bytes) => Ok(bytes),
+            Self::File(range) => {
+                let mut bytes = vec![0; range.length];
+                let filled = crate::scan::read_full(range.file.as_ref(), &mut bytes, range.position)?;
+                bytes.truncate(filled);
+                Ok(bytes.into())
+            }
+        }
+    }
+
     /// Whether there is nothing.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -1,0 +1,237 @@
+//! FetchResponse, encoded around its records instead of through them: payloads are chunks of their own, never copied.
+//!
+//! ```text
+//! throttle i32 | error i16, session i32 (7+) | topics [ name (..12) or id (13+) | partitions [
+//!     index i32, error i16, high watermark i64, last stable i64, log start i64 (5+),
+//!     aborted [ producer i64, first offset i64 ] or null, preferred replica i32 (11+), records bytes ] ]
+//! ```
+//!
+//! From version 12 on lengths are unsigned varints of length + 1 and each structure ends with its tagged fields.
+//!
+//! Kafka: `FetchResponse.json`.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use env::Chunk;
+use model::{ErrorCode, LeaderEpoch, NodeId, Offset};
+use protocol::{FrameError, RequestHeader};
+use replication::Slice;
+
+use crate::Answer;
+use crate::fetch_session::{Key, Told, TopicRef};
+
+/// Records shorter than this are copied between the fields: a chunk of their own would cost more.
+const COPY_BYTES_MAX: usize = 1024;
+const FLEXIBLE: i16 = 12;
+
+/// The answer to a Fetch.
+#[derive(Default)]
+pub(crate) struct FetchAnswer {
+    pub(crate) error: i16,
+    pub(crate) session_id: i32,
+    pub(crate) partitions: Vec<PartitionAnswer>,
+}
+
+/// The answer for one partition; those of one topic stand together.
+pub(crate) struct PartitionAnswer {
+    pub(crate) key: Key,
+    pub(crate) error: ErrorCode,
+    pub(crate) high_watermark: Offset,
+    pub(crate) last_stable_offset: Offset,
+    pub(crate) log_start: Offset,
+    /// Who leads the partition where it is not this node (KIP-951).
+    pub(crate) leader: Option<(NodeId, LeaderEpoch)>,
+    pub(crate) slice: Slice,
+}
+
+impl PartitionAnswer {
+    /// Nothing but an error.
+    pub(crate) fn failed(key: Key, error: ErrorCode) -> Self {
+        let none = Offset(-1);
+        Self {
+            key,
+            error,
+            high_watermark: none,
+            last_stable_offset: none,
+            log_start: none,
+            leader: None,
+            slice: Slice::Empty,
+        }
+    }
+}
+
+impl Told for PartitionAnswer {
+    fn key(&self) -> &Key {
+        &self.key
+    }
+
+    fn error(&self) -> ErrorCode {
+        self.error
+    }
+
+    fn high_watermark(&self) -> Offset {
+        self.high_watermark
+    }
+
+    fn log_start(&self) -> Offset {
+        self.log_start
+    }
+
+    fn has_records(&self) -> bool {
+        !self.slice.is_empty()
+    }
+}
+
+impl Answer for FetchAnswer {
+    fn encode(self, header: &RequestHeader) -> Result<Vec<Chunk>, FrameError> {
+        let mut out = Out::new(header.api_version);
+        out.fields.put_i32(0); // the frame's length, when it is known
+        out.fields.put_i32(header.correlation_id);
+        out.tags();
+        out.fields.put_i32(0); // throttle
+        if header.api_version >= 7 {
+            out.fields.put_i16(self.error);
+            out.fields.put_i32(self.session_id);
+        }
+        let topics: Vec<_> =
+            self.partitions.chunk_by(|a, b| a.key.topic == b.key.topic).map(<[_]>::len).collect();
+        out.array(topics.len());
+        let mut partitions = self.partitions.into_iter();
+        for count in topics {
+            out.topic(partitions.by_ref().take(count), count);
+        }
+        out.tags();
+        Ok(out.finish())
+    }
+}
+
+/// The frame as it grows: finished chunks, and the fields after them.
+struct Out {
+    version: i16,
+    chunks: Vec<Chunk>,
+    bytes: usize,
+    fields: BytesMut,
+}
+
+impl Out {
+    fn new(version: i16) -> Self {
+        Self { version, chunks: Vec::new(), bytes: 0, fields: BytesMut::with_capacity(512) }
+    }
+
+    fn topic(&mut self, partitions: impl Iterator<Item = PartitionAnswer>, count: usize) {
+        for (at, partition) in partitions.enumerate() {
+            if at == 0 {
+                match &partition.key.topic {
+                    TopicRef::Id(id) => self.fields.put_slice(&id.0),
+                    TopicRef::Name(name) => self.string(name.as_str()),
+                }
+                self.array(count);
+            }
+            self.partition(partition);
+        }
+        self.tags();
+    }
+
+    fn partition(&mut self, partition: PartitionAnswer) {
+        self.fields.put_i32(partition.key.partition);
+        self.fields.put_i16(partition.error.code());
+        self.fields.put_i64(partition.high_watermark.0);
+        self.fields.put_i64(partition.last_stable_offset.0);
+        if self.version >= 5 {
+            self.fields.put_i64(partition.log_start.0);
+        }
+        self.no_array(); // aborted transactions
+        if self.version >= 11 {
+            self.fields.put_i32(-1); // preferred read replica
+        }
+        self.records(partition.slice);
+        match partition.leader {
+            Some((leader, epoch)) if self.version >= FLEXIBLE => self.current_leader(leader, epoch),
+            _ => self.tags(),
+        }
+    }
+
+    fn records(&mut self, slice: Slice) {
+        self.length(slice.len());
+        match slice {
+            Slice::Empty => {}
+            Slice::Cached(bytes) if bytes.len() <= COPY_BYTES_MAX => self.fields.put_slice(&bytes),
+            Slice::Cached(bytes) => self.chunk(Chunk::Bytes(bytes.clone()), bytes.len()),
+            Slice::File(range) => {
+                let length = range.length;
+                self.chunk(Chunk::File(range), length);
+            }
+        }
+    }
+
+    /// Tag 1 of a partition: leader id, leader epoch, no tags.
+    fn current_leader(&mut self, leader: NodeId, epoch: LeaderEpoch) {
+        self.fields.put_slice(&[1, 1, 9]);
+        self.fields.put_i32(leader.0);
+        self.fields.put_i32(epoch.0);
+        self.fields.put_u8(0);
+    }
+
+    fn chunk(&mut self, chunk: Chunk, length: usize) {
+        self.cut();
+        self.chunks.push(chunk);
+        self.bytes += length;
+    }
+
+    fn cut(&mut self) {
+        let fields = self.fields.split().freeze();
+        self.bytes += fields.len();
+        self.chunks.push(Chunk::Bytes(fields));
+    }
+
+    fn is_flexible(&self) -> bool {
+        self.version >= FLEXIBLE
+    }
+
+    fn tags(&mut self) {
+        if self.is_flexible() {
+            self.fields.put_u8(0);
+        }
+    }
+
+    fn array(&mut self, count: usize) {
+        self.length(count);
+    }
+
+    fn no_array(&mut self) {
+        if self.is_flexible() { self.fields.put_u8(0) } else { self.fields.put_i32(-1) }
+    }
+
+    fn string(&mut self, text: &str) {
+        if self.is_flexible() {
+            self.length(text.len());
+        } else {
+            self.fields.put_i16(text.len() as i16);
+        }
+        self.fields.put_slice(text.as_bytes());
+    }
+
+    /// The length of an array or of bytes.
+    fn length(&mut self, length: usize) {
+        if !self.is_flexible() {
+            self.fields.put_i32(length as i32);
+            return;
+        }
+        let mut rest = length as u64 + 1;
+        while rest >= 0x80 {
+            self.fields.put_u8(rest as u8 | 0x80);
+            rest >>= 7;
+        }
+        self.fields.put_u8(rest as u8);
+    }
+
+    fn finish(mut self) -> Vec<Chunk> {
+        self.cut();
+        let length = (self.bytes - 4) as i32;
+        if let Some(Chunk::Bytes(first)) = self.chunks.first_mut() {
+            let mut head = BytesMut::from(&**first);
+            head[..4].copy_from_slice(&length.to_be_bytes());
+            *first = Bytes::from(head);
+        }
+        self.chunks
+    }
+}

@@ -1,0 +1,139 @@
+//! ListOffsets: the offset at a time, or at one of the log's ends.
+//!
+//! Kafka: `KafkaApis.handleListOffsetRequest`, `ReplicaManager.fetchOffset`, `UnifiedLog.fetchOffsetByTimestamp`; KIP-79,
+//! 207, 405, 734, 1005, 1023.
+
+use metadata::Image;
+use model::{ErrorCode, LeaderEpoch, Offset, Set, Timestamp};
+use protocol::messages::list_offsets_request::ListOffsetsPartition;
+use protocol::messages::list_offsets_response::{ListOffsetsPartitionResponse, ListOffsetsTopicResponse};
+use protocol::messages::{ListOffsetsRequest, ListOffsetsResponse};
+use replication::{Isolation, Partition, StorageError, TimestampOffset};
+
+use crate::{Node, Reply, Session};
+
+const LATEST: i64 = -1;
+const EARLIEST: i64 = -2;
+const MAX_TIMESTAMP: i64 = -3;
+const EARLIEST_LOCAL: i64 = -4;
+const LATEST_TIERED: i64 = -5;
+const EARLIEST_PENDING_UPLOAD: i64 = -6;
+
+pub(crate) async fn handle(
+    node: &Node,
+    _session: &mut Session,
+    request: ListOffsetsRequest,
+    version: i16,
+) -> Reply<ListOffsetsResponse> {
+    let image = node.image();
+    let isolation = match request.isolation_level {
+        1 => Isolation::ReadCommitted,
+        _ => Isolation::ReadUncommitted,
+    };
+    let duplicates = duplicates(&request);
+    let topics = request
+        .topics
+        .into_iter()
+        .map(|topic| {
+            let partitions = topic
+                .partitions
+                .iter()
+                .map(|wanted| {
+                    let found = if duplicates.contains(&(topic.name.to_string(), wanted.partition_index)) {
+                        Err(ErrorCode::InvalidRequest)
+                    } else {
+                        find(node, &image, &topic.name, wanted, (isolation, version))
+                    };
+                    lower(wanted.partition_index, found)
+                })
+                .collect();
+            ListOffsetsTopicResponse::default().with_name(topic.name).with_partitions(partitions)
+        })
+        .collect();
+    Reply::Now(ListOffsetsResponse::default().with_topics(topics))
+}
+
+fn duplicates(request: &ListOffsetsRequest) -> Set<(String, i32)> {
+    let mut seen = Set::default();
+    request
+        .topics
+        .iter()
+        .flat_map(|topic| {
+            topic.partitions.iter().map(|partition| (topic.name.to_string(), partition.partition_index))
+        })
+        .filter(|key| !seen.insert(key.clone()))
+        .collect()
+}
+
+/// A found offset; `None` where the log has none such.
+type Found = Option<(Timestamp, Offset, LeaderEpoch)>;
+
+fn find(
+    node: &Node,
+    image: &Image,
+    topic: &str,
+    wanted: &ListOffsetsPartition,
+    (isolation, version): (Isolation, i16),
+) -> Result<Found, ErrorCode> {
+    if !is_supported(wanted.timestamp, version) {
+        return Err(ErrorCode::UnsupportedVersion);
+    }
+    let partition = node.partition(image, topic, wanted.partition_index)?;
+    partition.check_epoch(LeaderEpoch(wanted.current_leader_epoch))?;
+    look(&partition, wanted.timestamp, isolation)
+}
+
+fn is_supported(timestamp: i64, version: i16) -> bool {
+    let version_min = match timestamp {
+        0.. | LATEST | EARLIEST => 1,
+        MAX_TIMESTAMP => 7,
+        EARLIEST_LOCAL => 8,
+        LATEST_TIERED => 9,
+        EARLIEST_PENDING_UPLOAD => 11,
+        _ => return false,
+    };
+    version >= version_min
+}
+
+fn look(partition: &Partition, timestamp: i64, isolation: Isolation) -> Result<Found, ErrorCode> {
+    let offsets = partition.offsets()?;
+    let end = match isolation {
+        Isolation::ReadCommitted => offsets.last_stable_offset,
+        _ => offsets.high_watermark,
+    };
+    let epoch_of = |offset| {
+        partition.with_log(|log| log.epoch_at(offset)).map(|epoch| epoch.unwrap_or(LeaderEpoch::NONE))
+    };
+    match timestamp {
+        LATEST if !offsets.is_exposed => Err(ErrorCode::OffsetNotAvailable),
+        LATEST => Ok(Some((Timestamp::NONE, end, offsets.leader_epoch))),
+        EARLIEST | EARLIEST_LOCAL => {
+            Ok(Some((Timestamp::NONE, offsets.log_start, epoch_of(offsets.log_start)?)))
+        }
+        // There is no remote tier.
+        LATEST_TIERED | EARLIEST_PENDING_UPLOAD => Ok(None),
+        MAX_TIMESTAMP => below(end, partition.max_timestamp()?),
+        time => below(end, partition.with_log(|log| log.offset_for_timestamp(Timestamp(time)))?),
+    }
+}
+
+/// What a consumer could read of what was found.
+fn below(end: Offset, found: Result<Option<TimestampOffset>, StorageError>) -> Result<Found, ErrorCode> {
+    let found = found.map_err(|error| ErrorCode::from(&error))?;
+    Ok(found
+        .filter(|found| found.offset < end)
+        .map(|found| (found.timestamp, found.offset, found.leader_epoch)))
+}
+
+fn lower(index: i32, found: Result<Found, ErrorCode>) -> ListOffsetsPartitionResponse {
+    let response = ListOffsetsPartitionResponse::default().with_partition_index(index);
+    let (error, (timestamp, offset, epoch)) = match found {
+        Ok(found) => (ErrorCode::None, found.unwrap_or((Timestamp::NONE, Offset(-1), LeaderEpoch::NONE))),
+        Err(error) => (error, (Timestamp::NONE, Offset(-1), LeaderEpoch::NONE)),
+    };
+    response
+        .with_error_code(error.code())
+        .with_timestamp(timestamp.0)
+        .with_offset(offset.0)
+        .with_leader_epoch(epoch.0)
+}

@@ -1,0 +1,87 @@
+//! The node as its handlers see it.
+
+use std::sync::{Arc, Mutex};
+
+use cluster::Cluster;
+use env::Env;
+use metadata::Image;
+use model::{ErrorCode, PartitionIndex, TopicId, TopicIdPartition};
+use replication::{Partition, PartitionError, Replication};
+
+use crate::fetch_session::FetchSessions;
+
+/// What handlers need of the configuration that is fixed at start.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// `fetch.max.bytes`.
+    pub fetch_bytes_max: usize,
+    /// `max.incremental.fetch.session.cache.slots`.
+    pub fetch_session_slots: usize,
+}
+
+/// The rooms below, and the world. Shared by all connections.
+pub struct Node {
+    /// Time, chance and tasks.
+    pub env: Env,
+    /// What is fixed at start.
+    pub config: Config,
+    /// Metadata and the controller.
+    pub cluster: Arc<Cluster>,
+    /// The partitions on this node.
+    pub replication: Arc<Replication>,
+    pub(crate) fetch_sessions: Mutex<FetchSessions>,
+}
+
+impl Node {
+    /// Puts the rooms together.
+    pub fn new(env: Env, config: Config, cluster: Arc<Cluster>, replication: Arc<Replication>) -> Self {
+        let fetch_sessions = Mutex::new(FetchSessions::new(config.fetch_session_slots));
+        Self { env, config, cluster, replication, fetch_sessions }
+    }
+
+    /// What the cluster looks like now. A handler takes it once, so that one request sees one image.
+    pub fn image(&self) -> Arc<Image> {
+        self.cluster.image()
+    }
+
+    /// A partition of this node by its topic's name.
+    ///
+    /// # Errors
+    /// What Kafka answers where it is elsewhere, or nowhere.
+    pub(crate) fn partition(
+        &self,
+        image: &Image,
+        topic: &str,
+        index: PartitionIndex,
+    ) -> Result<Arc<Partition>, ErrorCode> {
+        self.replication.partition(topic, index).map_err(|error| match error {
+            PartitionError::Unknown
+                if image.topics.by_name(topic).is_some_and(|topic| topic.partitions.contains_key(&index)) =>
+            {
+                ErrorCode::NotLeaderOrFollower
+            }
+            error => error.into(),
+        })
+    }
+
+    /// A partition of this node by its topic's id.
+    ///
+    /// # Errors
+    /// What Kafka answers where it is elsewhere, or nowhere.
+    pub(crate) fn partition_by_id(
+        &self,
+        image: &Image,
+        topic_id: TopicId,
+        index: PartitionIndex,
+    ) -> Result<Arc<Partition>, ErrorCode> {
+        let topic = image.topics.by_id(topic_id).ok_or(ErrorCode::UnknownTopicId)?;
+        self.replication.partition_by_id(TopicIdPartition { topic_id, partition: index }).map_err(|error| {
+            match error {
+                PartitionError::Unknown if topic.partitions.contains_key(&index) => {
+                    ErrorCode::NotLeaderOrFollower
+                }
+                error => error.into(),
+            }
+        })
+    }
+}

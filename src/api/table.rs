@@ -1,0 +1,104 @@
+//! The only list of APIs: versions, where each runs, how it is throttled, and its handler.
+//!
+//! ApiVersions, the README's support table, metric labels and tests come from it.
+
+use bytes::Bytes;
+use env::BoxFuture;
+use protocol::RequestHeader;
+
+use crate::{Node, Outcome, Session, adapter};
+
+/// One API.
+pub struct Row {
+    /// Its number on the wire.
+    pub key: i16,
+    /// Kafka's name of it.
+    pub name: &'static str,
+    /// The oldest version served.
+    pub min: i16,
+    /// The newest version served.
+    pub max: i16,
+    /// Where it runs.
+    pub runs: Runs,
+    /// Which quota it counts against.
+    pub throttle: Throttle,
+    pub(crate) call: Call,
+}
+
+type Call = for<'a> fn(&'a Node, &'a mut Session, RequestHeader, Bytes) -> BoxFuture<'a, Outcome>;
+
+/// Where an API runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runs {
+    /// On the node that got it.
+    Here,
+    /// On the active controller; others forward it.
+    Controller,
+}
+
+/// What a request counts against (KIP-13, 124, 599).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Throttle {
+    /// Bytes produced.
+    Produce,
+    /// Bytes fetched.
+    Fetch,
+    /// Share of time on the request threads.
+    Request,
+    /// Topic mutations.
+    Mutation,
+    /// Never throttled.
+    Exempt,
+}
+
+impl Row {
+    /// Whether this version is served.
+    pub fn serves(&self, version: i16) -> bool {
+        (self.min..=self.max).contains(&version)
+    }
+
+    /// The lowest version that ApiVersions says. Produce says 0, though it serves from 3: older librdkafka
+    /// takes a missing Produce v0 for a broker without message format v2 (KAFKA-18659).
+    pub fn advertised_min(&self) -> i16 {
+        if self.key == 0 { 0 } else { self.min }
+    }
+}
+
+/// The row of an API.
+pub(crate) fn row(key: i16) -> Option<&'static Row> {
+    TABLE.binary_search_by_key(&key, |row| row.key).ok().map(|at| &TABLE[at])
+}
+
+macro_rules! table {
+    ($($key:literal $name:ident $min:literal ..= $max:literal $runs:ident $throttle:ident $module:ident,)*) => {
+        /// All APIs of the broker listener, in the order of their keys.
+        pub const TABLE: &[Row] = &[$(
+            Row {
+                key: $key,
+                name: stringify!($name),
+                min: $min,
+                max: $max,
+                runs: Runs::$runs,
+                throttle: Throttle::$throttle,
+                call: |node, session, header, body| Box::pin(async move {
+                    match adapter::decode(&header, body) {
+                        Ok(request) => {
+                            let version = header.api_version;
+                            let reply = crate::$module::handle(node, session, request, version).await;
+                            adapter::outcome(header, reply)
+                        }
+                        Err(close) => close,
+                    }
+                }),
+            },
+        )*];
+    };
+}
+
+table! {
+    0 Produce 3..=13 Here Produce produce,
+    1 Fetch 4..=18 Here Fetch fetch,
+    2 ListOffsets 1..=11 Here Request list_offsets,
+    18 ApiVersions 0..=5 Here Exempt api_versions,
+    23 OffsetForLeaderEpoch 2..=4 Here Request offset_for_leader_epoch,
+}

@@ -1,0 +1,147 @@
+//! The composition root: builds the rooms bottom up, connects them, and ends them top down.
+//!
+//! The listeners are bound first, so that a client that comes early waits instead of failing, and serve last.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::Node;
+use cluster::{BootError, Cluster, FatalError, RegistrationError};
+use env::Env;
+use host::{HostClock, HostDisk, HostExec, HostRng};
+use model::{BrokerEpoch, ClusterId, Limits};
+use replication::Replication;
+use server::{Bound, Server};
+use storage::{FolderError, LogFolder, MetaProperties, TailBudget};
+use telemetry::Registry;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+use transport::{TcpConfig, TcpNet};
+
+use crate::announce;
+use crate::config::Config;
+
+/// How long tasks may take to end after everything was told to.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Why a node does not start, or cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StartError {
+    /// A listener.
+    #[error(transparent)]
+    Listen(#[from] std::io::Error),
+    /// A log folder.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// The metadata log.
+    #[error(transparent)]
+    Boot(#[from] BootError),
+    /// The registration.
+    #[error("this broker could not be registered: {0}")]
+    Registration(#[from] RegistrationError),
+    /// The node ran and cannot go on.
+    #[error("{0}")]
+    Fatal(#[from] FatalError),
+}
+
+/// Runs a node until it is told to stop, or cannot go on.
+pub(crate) async fn run(config: Config, shutdown: CancellationToken) -> Result<(), StartError> {
+    let exec = HostExec::new(Handle::current(), Limits::FLUSHES_AT_ONCE * config.log_dirs().len());
+    let env = host_env(&exec);
+    let bound = Bound::bind(env.clone(), config.server()).await?;
+    let mut house = House::build(&env, &config, &bound).await?;
+    let server = bound.serve(house.node.clone(), house.registry.clone());
+    announce::running(config.node_id(), house.cluster.cluster_id());
+    let ended = house.until_stopped(&shutdown).await;
+    house.close(&exec, &server).await;
+    ended
+}
+
+fn host_env(exec: &HostExec) -> Env {
+    let clock = Arc::new(HostClock::new());
+    let exec = Arc::new(exec.clone());
+    let net = TcpNet::new(clock.clone(), exec.clone(), TcpConfig::default());
+    Env { clock, exec, net: Arc::new(net), disk: Arc::new(HostDisk), rng: Arc::new(HostRng) }
+}
+
+/// The rooms of a running node.
+struct House {
+    cluster: Arc<Cluster>,
+    replication: Arc<Replication>,
+    node: Arc<Node>,
+    registry: Arc<Registry>,
+    closing: CancellationToken,
+    fatal: oneshot::Receiver<FatalError>,
+    broker_epoch: BrokerEpoch,
+}
+
+impl House {
+    async fn build(env: &Env, config: &Config, bound: &Bound) -> Result<Self, StartError> {
+        let (closing, (tell_fatal, mut fatal)) = (CancellationToken::new(), oneshot::channel());
+        let (cluster_id, folders) = open_folders(env, config)?;
+        let replication = Replication::start(env, config.replication(), folders.clone(), &closing);
+        let boot = cluster::boot(env, &folders[0], config.node_id())?;
+        let cluster = Cluster::start(
+            env,
+            config.cluster(cluster_id),
+            boot,
+            replication.clone(),
+            closing.clone(),
+            tell_fatal,
+        );
+        let registration = config.registration(env, &folders, |listener| bound.local(listener));
+        let broker_epoch = tokio::select! {
+            biased;
+            registered = cluster::register(&cluster, registration) => registered?,
+            Ok(failed) = &mut fatal => return Err(failed.into()),
+        };
+        let node = Arc::new(Node::new(env.clone(), config.api(), cluster.clone(), replication.clone()));
+        let registry = Arc::new(Registry::default());
+        Ok(Self { cluster, replication, node, registry, closing, fatal, broker_epoch })
+    }
+
+    async fn until_stopped(&mut self, shutdown: &CancellationToken) -> Result<(), StartError> {
+        tokio::select! {
+            biased;
+            () = shutdown.cancelled() => Ok(()),
+            Ok(failed) = &mut self.fatal => Err(failed.into()),
+        }
+    }
+
+    async fn close(self, exec: &HostExec, server: &Server) {
+        server.close().await;
+        self.closing.cancel();
+        let left = exec.close(PATIENCE).await;
+        if left > 0 {
+            warn!(tasks = left, "some tasks did not end in time");
+        }
+        self.replication.close(self.broker_epoch);
+    }
+}
+
+/// Opens all log folders, as one cluster's and node's; the first start gives them their ids.
+fn open_folders(env: &Env, config: &Config) -> Result<(ClusterId, Vec<Arc<LogFolder>>), StartError> {
+    let dirs = config.log_dirs();
+    let found =
+        dirs.iter().map(|dir| LogFolder::read_meta(env.disk.as_ref(), dir)).collect::<Result<Vec<_>, _>>()?;
+    let cluster_id = found
+        .into_iter()
+        .flatten()
+        .map(|meta| meta.cluster_id)
+        .next()
+        .or_else(|| config.cluster_id.clone())
+        .unwrap_or_else(|| ClusterId::from(env.rng.uuid().to_string()));
+    let tail = TailBudget::new(Limits::TAIL_CACHE_BYTES);
+    let open = |dir: &std::path::PathBuf| {
+        let identity = MetaProperties {
+            cluster_id: cluster_id.clone(),
+            node_id: config.node_id(),
+            directory_id: Some(env.rng.uuid()),
+        };
+        LogFolder::open(env.disk.clone(), dir, &identity, tail.clone()).map(Arc::new)
+    };
+    let folders = dirs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    Ok((cluster_id, folders))
+}

@@ -1,0 +1,122 @@
+//! The face of the metadata: what it is now, and how to change it.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use controller::{Controller, Decision};
+use env::Env;
+use metadata::Image;
+use metadata::config::BrokerConfig;
+use model::{ClusterId, NodeId, Offset};
+use replication::Replication;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::driver::{Command, Decided, Driver};
+use crate::{Boot, ClusterError, FatalError};
+
+/// Decisions that wait for the controller; who comes then waits for a place.
+const MAILBOX: usize = 256;
+
+/// What a node is in the cluster.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// This node.
+    pub node_id: NodeId,
+    /// Its cluster.
+    pub cluster_id: ClusterId,
+    /// What it was started with.
+    pub broker: BrokerConfig,
+    /// `metadata.log.max.record.bytes.between.snapshots`.
+    pub snapshot_bytes: u64,
+}
+
+/// A handle on the metadata of the cluster. Cheap to share.
+pub struct Cluster {
+    config: Config,
+    shared: Arc<Shared>,
+    mailbox: mpsc::Sender<Command>,
+}
+
+/// What the driver publishes.
+pub(crate) struct Shared {
+    pub(crate) image: ArcSwap<Image>,
+    pub(crate) applied: watch::Sender<Offset>,
+}
+
+impl Cluster {
+    /// Starts the driver as a task. When the metadata log fails, `fatal` says why: the process must end.
+    pub fn start(
+        env: &Env,
+        config: Config,
+        boot: Boot,
+        replication: Arc<Replication>,
+        closing: CancellationToken,
+        fatal: oneshot::Sender<FatalError>,
+    ) -> Arc<Self> {
+        let shared = Arc::new(Shared {
+            image: ArcSwap::from_pointee(boot.image.clone()),
+            applied: watch::Sender::new(boot.image.end()),
+        });
+        let (mailbox, commands) = mpsc::channel(MAILBOX);
+        let driver = Driver::new(env.clone(), &config, boot, shared.clone(), replication);
+        env.exec.spawn("cluster", Box::pin(driver.run(commands, closing, fatal)));
+        Arc::new(Self { config, shared, mailbox })
+    }
+
+    /// The cluster's id.
+    pub fn cluster_id(&self) -> &ClusterId {
+        &self.config.cluster_id
+    }
+
+    /// This node.
+    pub fn node_id(&self) -> NodeId {
+        self.config.node_id
+    }
+
+    /// The metadata as it is committed and applied here.
+    pub fn image(&self) -> Arc<Image> {
+        self.shared.image.load_full()
+    }
+
+    /// Tells each time the image moved, by its end offset.
+    pub fn watch(&self) -> watch::Receiver<Offset> {
+        self.shared.applied.subscribe()
+    }
+
+    /// Decides on what is appended so far; answers when the decision is committed and applied here.
+    ///
+    /// # Errors
+    /// Nothing was decided, or it is not known to be committed.
+    pub async fn decide<R: Send + 'static>(
+        &self,
+        decide: impl FnOnce(&Controller) -> Decision<R> + Send + 'static,
+    ) -> Result<R, ClusterError> {
+        let (give, take) = oneshot::channel();
+        let command = Command::Decide(Box::new(move |controller| {
+            let decision = decide(controller);
+            let reply = decision.reply;
+            // Who asked may have gone away.
+            Decided { records: decision.records, answer: Box::new(move || drop(give.send(reply))) }
+        }));
+        self.mailbox.send(command).await.map_err(|_| ClusterError::Closing)?;
+        take.await.map_err(|_| ClusterError::NotController)
+    }
+
+    /// Opens this node's partitions; from then on they follow the metadata. Called once, when the broker is unfenced.
+    pub(crate) async fn open_partitions(&self) -> Result<(), ClusterError> {
+        let (give, take) = oneshot::channel();
+        self.mailbox.send(Command::OpenPartitions(give)).await.map_err(|_| ClusterError::Closing)?;
+        take.await.map_err(|_| ClusterError::Closing)
+    }
+
+    /// How the quorum stands.
+    ///
+    /// # Errors
+    /// The node is ending.
+    pub async fn describe_quorum(&self) -> Result<crate::QuorumDescription, ClusterError> {
+        let (give, take) = oneshot::channel();
+        self.mailbox.send(Command::Describe(give)).await.map_err(|_| ClusterError::Closing)?;
+        take.await.map_err(|_| ClusterError::Closing)
+    }
+}

@@ -1,0 +1,320 @@
+//! The task that owns the quorum, the metadata log and the controller's image.
+//!
+//! Each turn takes one event, hands it to the core, and does what the core asks, in order. Committed records are read
+//! back from the log and applied: to the published image, to this node's partitions, and then to those who wait.
+//!
+//! Kafka: `KafkaRaftClient.poll`, `QuorumController.ControllerWriteEvent`, `MetadataLoader`.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use controller::Controller;
+use env::Env;
+use metadata::Image;
+use model::{LeaderEpoch, Offset, Timestamp};
+use protocol::records::metadata::MetadataRecord;
+use quorum::{Action, Quorum, ReplicaKey, SnapshotId};
+use replication::Replication;
+use storage::{FlushJob, Log};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, error, info};
+
+use crate::cluster::Shared;
+use crate::description::QuorumDescription;
+use crate::flusher::Flusher;
+use crate::metadata_log;
+use crate::snapshot::{self, Snapshot};
+use crate::{Boot, Config, FatalError, quorum_state};
+
+/// What is asked of the driver.
+pub(crate) enum Command {
+    Decide(Box<dyn FnOnce(&Controller) -> Decided + Send>),
+    OpenPartitions(oneshot::Sender<()>),
+    Describe(oneshot::Sender<QuorumDescription>),
+}
+
+/// A decision: its records, and how to answer once they are committed and applied.
+pub(crate) struct Decided {
+    pub(crate) records: Vec<MetadataRecord>,
+    pub(crate) answer: Box<dyn FnOnce() + Send>,
+}
+
+enum Event {
+    Close,
+    Flushed((Offset, u64), Option<FlushJob>, std::io::Result<()>),
+    Asked(Command),
+    Due,
+}
+
+pub(crate) struct Driver {
+    env: Env,
+    config: Config,
+    me: ReplicaKey,
+    folder: PathBuf,
+    log: Log,
+    quorum: Quorum,
+    kraft_version: i16,
+    flusher: Flusher,
+    /// The image of all that is committed.
+    applied: Image,
+    applied_at: Timestamp,
+    bytes_since_snapshot: u64,
+    /// The controller over all that is appended, while this node leads and is active.
+    controller: Option<(LeaderEpoch, Controller)>,
+    /// Who waits for which offset.
+    waiting: VecDeque<(Offset, Box<dyn FnOnce() + Send>)>,
+    shared: Arc<Shared>,
+    replication: Arc<Replication>,
+    partitions_are_open: bool,
+}
+
+impl Driver {
+    pub(crate) fn new(
+        env: Env,
+        config: &Config,
+        boot: Boot,
+        shared: Arc<Shared>,
+        replication: Arc<Replication>,
+    ) -> Self {
+        let (now, seed) = (env.clock.now(), env.rng.next_u64());
+        let quorum = Quorum::open(quorum::Config::default(), boot.me, 0, seed, boot.quorum, now);
+        Self {
+            env,
+            config: config.clone(),
+            me: boot.me,
+            folder: boot.folder,
+            log: boot.log,
+            quorum,
+            kraft_version: boot.kraft_version,
+            flusher: Flusher::default(),
+            applied: boot.image,
+            applied_at: Timestamp(0),
+            bytes_since_snapshot: 0,
+            controller: None,
+            waiting: VecDeque::new(),
+            shared,
+            replication,
+            partitions_are_open: false,
+        }
+    }
+
+    /// Runs until the node closes or the disk fails.
+    pub(crate) async fn run(
+        mut self,
+        mut commands: mpsc::Receiver<Command>,
+        closing: CancellationToken,
+        fatal: oneshot::Sender<FatalError>,
+    ) {
+        if let Err(error) = self.turns(&mut commands, &closing).await {
+            error!(%error, "the metadata log failed; this node cannot go on");
+            // The receiver is gone only if the node is ending anyway.
+            let _ = fatal.send(error);
+        }
+    }
+
+    async fn turns(
+        &mut self,
+        commands: &mut mpsc::Receiver<Command>,
+        closing: &CancellationToken,
+    ) -> Result<(), FatalError> {
+        loop {
+            self.settle().await?;
+            match self.next(commands, closing).await {
+                Event::Close => return self.close(),
+                Event::Flushed(asked, job, result) => self.flushed(asked, job, result)?,
+                Event::Asked(Command::Decide(decide)) => self.decide(decide)?,
+                Event::Asked(Command::OpenPartitions(give)) => {
+                    self.partitions_are_open = true;
+                    self.replication.apply_all(&self.applied).await;
+                    // Who asked may have gone away.
+                    let _ = give.send(());
+                }
+                Event::Asked(Command::Describe(give)) => drop(give.send(self.describe())),
+                Event::Due => self.quorum.handle_tick(self.env.clock.now()),
+            }
+        }
+    }
+
+    async fn next(&mut self, commands: &mut mpsc::Receiver<Command>, closing: &CancellationToken) -> Event {
+        let clock = self.env.clock.clone();
+        let deadline = self.quorum.deadline();
+        let due = async {
+            match deadline {
+                Some(at) => clock.sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        let is_active = self.controller.is_some();
+        let asked = async {
+            match commands.recv().await {
+                Some(command) if is_active => command,
+                _ => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = closing.cancelled() => Event::Close,
+            (of, job, result) = self.flusher.done() => Event::Flushed(of, job, result),
+            command = asked, if is_active => Event::Asked(command),
+            () = due => Event::Due,
+        }
+    }
+
+    /// Does what the core asks until it asks for nothing more.
+    async fn settle(&mut self) -> Result<(), FatalError> {
+        loop {
+            let actions = self.quorum.take_actions();
+            if actions.is_empty() {
+                return Ok(());
+            }
+            for action in actions {
+                self.perform(action).await?;
+            }
+        }
+    }
+
+    async fn perform(&mut self, action: Action) -> Result<(), FatalError> {
+        match action {
+            Action::Persist(hard) => quorum_state::write(self.env.disk.as_ref(), &self.folder, &hard)
+                .map_err(|cause| FatalError::Io { path: self.folder.clone(), cause })?,
+            Action::AppendControl(batch) => {
+                metadata_log::append_control(&mut self.log, &batch, self.env.clock.wall())?;
+            }
+            Action::Flush { end, truncations } => {
+                self.flusher.ask(&self.env, &mut self.log, (end, truncations));
+            }
+            Action::HighWatermark(end) => self.commit(end).await?,
+            Action::Activated { epoch, .. } => self.activate(epoch),
+            Action::RoleChanged { role, epoch, leader } => {
+                info!(?role, %epoch, leader = leader.map(|id| id.0), "the quorum's role changed");
+                if role != quorum::RoleName::Leader {
+                    self.controller = None;
+                    self.waiting.clear();
+                }
+            }
+            Action::DeleteBefore(offset) => self.log.advance_log_start(offset)?,
+            Action::Truncate(offset) => self.log.truncate_to(offset, self.env.clock.wall())?,
+            Action::Send { id, .. } => self.quorum.handle_failure(self.env.clock.now(), id),
+            Action::VotersChanged(voters) => debug!(voters = voters.len(), "the voters changed"),
+            // A quorum of one has nobody to fetch from or to answer.
+            Action::AppendFetched { .. }
+            | Action::Respond { .. }
+            | Action::RespondRecords { .. }
+            | Action::WriteSnapshotPiece { .. }
+            | Action::InstallSnapshot(_)
+            | Action::VoterChangeDone { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn flushed(
+        &mut self,
+        asked: (Offset, u64),
+        job: Option<FlushJob>,
+        result: std::io::Result<()>,
+    ) -> Result<(), FatalError> {
+        if let Some(job) = job {
+            self.log.flush_done(&job, result)?;
+        }
+        self.quorum.handle_flushed(self.env.clock.now(), asked.0, asked.1);
+        if let Some(next) = self.flusher.take_next() {
+            self.flusher.ask(&self.env, &mut self.log, next);
+        }
+        Ok(())
+    }
+
+    /// This node leads and everything before its epoch is applied: the controller begins.
+    fn activate(&mut self, epoch: LeaderEpoch) {
+        info!(%epoch, end = %self.applied.end(), "the controller is active");
+        self.controller = Some((
+            epoch,
+            Controller::new(self.applied.clone(), self.config.node_id, self.config.broker.clone()),
+        ));
+    }
+
+    fn decide(&mut self, decide: Box<dyn FnOnce(&Controller) -> Decided + Send>) -> Result<(), FatalError> {
+        let Some((epoch, controller)) = &mut self.controller else { return Ok(()) };
+        let decided = decide(controller);
+        if !decided.records.is_empty() {
+            let count = decided.records.len() as u32;
+            let Ok(appended) = self.quorum.append(self.env.clock.now(), *epoch, count) else { return Ok(()) };
+            let at = (appended.base_offset, appended.epoch);
+            let end = metadata_log::append(&mut self.log, at, &decided.records, self.env.clock.wall())?;
+            let (image, _) = controller.image().apply(&decided.records, end).map_err(|error| {
+                FatalError::Apply(format!("a decision of this node's controller: {error}"))
+            })?;
+            controller.advance(image);
+        }
+        self.waiting.push_back((self.log.log_end(), decided.answer));
+        self.answer();
+        Ok(())
+    }
+
+    /// Applies what is committed now.
+    async fn commit(&mut self, high_watermark: Offset) -> Result<(), FatalError> {
+        while self.applied.end() < high_watermark {
+            let batches = metadata_log::read(&self.log, self.applied.end(), high_watermark)?;
+            let Some(last) = batches.last() else {
+                return Err(FatalError::Apply(format!("no record at offset {}", self.applied.end())));
+            };
+            let (end, at) = (last.end, last.timestamp);
+            let records: Vec<_> = batches.into_iter().flat_map(|batch| batch.records).collect();
+            let (image, delta) =
+                self.applied.apply(&records, end).map_err(|error| FatalError::Apply(error.to_string()))?;
+            if self.partitions_are_open {
+                self.replication.apply(&image, &delta).await;
+            }
+            self.applied = image;
+            self.applied_at = at;
+        }
+        self.shared.image.store(Arc::new(self.applied.clone()));
+        self.shared.applied.send_replace(self.applied.end());
+        self.answer();
+        self.snapshot_if_due()
+    }
+
+    fn answer(&mut self) {
+        while let Some((_, answer)) = self.waiting.pop_front_if(|(end, _)| *end <= self.applied.end()) {
+            answer();
+        }
+    }
+
+    /// A snapshot when the log has grown enough; then the log below it goes.
+    fn snapshot_if_due(&mut self) -> Result<(), FatalError> {
+        let covered = self.quorum.latest_snapshot().map_or(0, |id| id.end.0);
+        let log_bytes = self.log.size_bytes();
+        if log_bytes < self.bytes_since_snapshot + self.config.snapshot_bytes
+            || self.applied.end().0 <= covered
+        {
+            return Ok(());
+        }
+        let end = self.applied.end();
+        let id = SnapshotId { end, epoch: self.quorum.log().epoch_before(end) };
+        let snapshot = Snapshot {
+            kraft_version: self.kraft_version,
+            voters: self.quorum.voters().before(end).clone(),
+            records: self.applied.to_records(),
+        };
+        let bytes = snapshot::encode(&snapshot, id.epoch, self.applied_at, self.env.clock.wall());
+        let size = snapshot::write(self.env.disk.as_ref(), &self.folder, id, &bytes)
+            .map_err(|cause| FatalError::Io { path: self.folder.clone(), cause })?;
+        info!(end = %id.end, epoch = %id.epoch, bytes = size, "a metadata snapshot was written");
+        let now = self.env.clock.now();
+        self.quorum.handle_snapshot_made(now, id, size);
+        self.quorum.delete_before(now, end);
+        self.bytes_since_snapshot = log_bytes;
+        Ok(())
+    }
+
+    fn describe(&self) -> QuorumDescription {
+        QuorumDescription::of(&self.quorum, self.me)
+    }
+
+    fn close(&mut self) -> Result<(), FatalError> {
+        self.waiting.clear();
+        self.log.close()?;
+        Ok(())
+    }
+}

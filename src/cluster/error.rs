@@ -1,0 +1,77 @@
+//! What can go wrong.
+
+use std::path::PathBuf;
+
+use model::ErrorCode;
+use thiserror::Error;
+
+/// A decision was not made here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ClusterError {
+    /// This node's controller is not active.
+    #[error("this node is not the active controller; ask again")]
+    NotController,
+    /// The node is ending.
+    #[error("this node is shutting down")]
+    Closing,
+}
+
+impl From<ClusterError> for ErrorCode {
+    fn from(error: ClusterError) -> Self {
+        match error {
+            ClusterError::NotController | ClusterError::Closing => Self::NotController,
+        }
+    }
+}
+
+/// The node cannot start.
+#[derive(Debug, Error)]
+pub enum BootError {
+    /// A file of the metadata log's folder cannot be read or written.
+    #[error("{path}: {cause}; check the disk, its mount and the permissions")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        cause: std::io::Error,
+    },
+    /// The log.
+    #[error(transparent)]
+    Storage(#[from] storage::StorageError),
+    /// The log cannot be read.
+    #[error(transparent)]
+    Read(#[from] storage::ReadError),
+    /// A file says what cannot be.
+    #[error("{path}: {what}; restore the metadata log's folder from a backup, or start with an empty one")]
+    Damaged {
+        /// The file or folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+/// The node cannot go on: what it promised is in doubt. The process ends.
+#[derive(Debug, Error)]
+pub enum FatalError {
+    /// The metadata log's disk failed.
+    #[error("the metadata log failed: {0}")]
+    Storage(#[from] storage::StorageError),
+    /// The metadata log could not be appended to.
+    #[error("the metadata log failed: {0}")]
+    Append(#[from] storage::AppendError),
+    /// The metadata log could not be read.
+    #[error("the metadata log failed: {0}")]
+    Read(#[from] storage::ReadError),
+    /// `quorum-state` or a snapshot could not be written.
+    #[error("{path}: {cause}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        cause: std::io::Error,
+    },
+    /// The metadata log holds what this version cannot apply.
+    #[error("the metadata log holds what cannot be applied: {0}")]
+    Apply(String),
+}

@@ -1,0 +1,122 @@
+//! The metadata log: `__cluster_metadata-0`, records in and records out.
+//!
+//! Kafka: `KafkaMetadataLog`.
+
+use model::{LeaderEpoch, Limits, Offset, Timestamp, TopicPartition, Uuid};
+use protocol::batch::{self, BatchBuilder};
+use protocol::records::ControlRecord;
+use protocol::records::metadata::MetadataRecord;
+use quorum::ControlBatch;
+use storage::{Log, Origin};
+
+use crate::{FatalError, convert, snapshot};
+
+/// The topic's id, the same in every cluster.
+pub(crate) const TOPIC_ID: Uuid = Uuid([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+
+/// The topic's one partition.
+pub(crate) fn topic_partition() -> TopicPartition {
+    TopicPartition::new("__cluster_metadata", 0)
+}
+
+/// One batch of the log, decoded.
+pub(crate) struct MetadataBatch {
+    /// The offset after it.
+    pub(crate) end: Offset,
+    /// When it was appended.
+    pub(crate) timestamp: Timestamp,
+    pub(crate) records: Vec<MetadataRecord>,
+    /// Control records and their offsets.
+    pub(crate) control: Vec<(Offset, ControlRecord)>,
+}
+
+/// Appends the records of a decision as one batch.
+pub(crate) fn append(
+    log: &mut Log,
+    (base_offset, epoch): (Offset, LeaderEpoch),
+    records: &[MetadataRecord],
+    now: Timestamp,
+) -> Result<Offset, FatalError> {
+    let mut batch = BatchBuilder::new().timestamp(now);
+    for record in records {
+        batch.append(None, Some(&record.encode()), &[]);
+    }
+    write(log, base_offset, epoch, batch, now)
+}
+
+/// Appends what the quorum's core itself writes.
+pub(crate) fn append_control(
+    log: &mut Log,
+    control: &ControlBatch,
+    now: Timestamp,
+) -> Result<Offset, FatalError> {
+    let mut batch = BatchBuilder::new().timestamp(now).control();
+    for record in &control.records {
+        snapshot::append_control(&mut batch, &convert::control_record(record));
+    }
+    write(log, control.base_offset, control.epoch, batch, now)
+}
+
+fn write(
+    log: &mut Log,
+    base_offset: Offset,
+    epoch: LeaderEpoch,
+    batch: BatchBuilder,
+    now: Timestamp,
+) -> Result<Offset, FatalError> {
+    assert_eq!(log.log_end(), base_offset, "the quorum and its log agree on the log's end");
+    if log.latest_epoch() != Some(epoch) {
+        log.assign_epoch(epoch, base_offset)?;
+    }
+    log.append_as_leader(&batch.build(), epoch, now, Origin::Raft)?;
+    Ok(log.log_end())
+}
+
+/// The batches from `from` on, as many as one read gives; none at `end`.
+pub(crate) fn read(log: &Log, from: Offset, end: Offset) -> Result<Vec<MetadataBatch>, FatalError> {
+    let slice = log.read(from, Limits::RECEIVE_BUFFER_BYTES, end, true)?;
+    let bytes = slice.read().map_err(|error| FatalError::Apply(error.to_string()))?;
+    decode(&bytes, from).map_err(FatalError::Apply)
+}
+
+fn decode(bytes: &[u8], from: Offset) -> Result<Vec<MetadataBatch>, String> {
+    let mut batches = Vec::new();
+    for batch in batch::batches(bytes) {
+        let batch = batch.map_err(|error| error.to_string())?;
+        batch.verify_crc().map_err(|error| error.to_string())?;
+        let end = batch.header.next_offset();
+        let mut decoded = MetadataBatch {
+            end,
+            timestamp: batch.header.max_timestamp,
+            records: Vec::new(),
+            control: Vec::new(),
+        };
+        let records = batch.records(Limits::DECOMPRESSED_BYTES_MAX).map_err(|error| error.to_string())?;
+        for record in &records {
+            let record = record.map_err(|error| error.to_string())?;
+            if record.offset < from {
+                continue;
+            }
+            decoded.take(batch.header.is_control(), &record)?;
+        }
+        batches.push(decoded);
+    }
+    Ok(batches)
+}
+
+impl MetadataBatch {
+    fn take(&mut self, is_control: bool, record: &batch::Record<'_>) -> Result<(), String> {
+        let value =
+            record.value.ok_or_else(|| format!("the record at offset {} has no value", record.offset))?;
+        let fault =
+            |error: &dyn std::fmt::Display| format!("the record at offset {}: {error}", record.offset);
+        if is_control {
+            let key = record.key.unwrap_or_default();
+            self.control
+                .push((record.offset, ControlRecord::decode(key, value).map_err(|error| fault(&error))?));
+        } else {
+            self.records.push(MetadataRecord::decode(value).map_err(|error| fault(&error))?);
+        }
+        Ok(())
+    }
+}

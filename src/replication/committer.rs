@@ -1,0 +1,71 @@
+//! The committer of one log folder: at most one flush in flight a partition, up to eight at once a folder.
+//!
+//! Who asks during a flush joins the next one. There is no linger: the flush in flight is the batching window.
+//!
+//! Invariant: a partition stands in the queue at most once, so the queue is bounded by the partitions.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use env::Exec;
+use model::Limits;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::Partition;
+
+/// Flushes the partitions of one log folder.
+pub(crate) struct Committer {
+    queue: Mutex<VecDeque<Arc<Partition>>>,
+    asked: Notify,
+}
+
+impl Committer {
+    /// Starts its lanes, which end with `closing`: what is still queued then is flushed as the logs are closed.
+    pub(crate) fn start(exec: &Arc<dyn Exec>, closing: &CancellationToken) -> Arc<Self> {
+        let committer = Arc::new(Self { queue: Mutex::default(), asked: Notify::new() });
+        for _ in 0..Limits::FLUSHES_AT_ONCE {
+            let lane = lane(committer.clone(), exec.clone());
+            let closing = closing.clone();
+            let until_closing = async move {
+                closing.run_until_cancelled(lane).await;
+            };
+            exec.spawn("committer", Box::pin(until_closing));
+        }
+        committer
+    }
+
+    /// Puts a partition in the queue. Its flush state keeps it from standing there twice.
+    pub(crate) fn ask(&self, partition: Arc<Partition>) {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).push_back(partition);
+        self.asked.notify_one();
+    }
+
+    async fn next(&self) -> Arc<Partition> {
+        loop {
+            if let Some(partition) = self.take() {
+                return partition;
+            }
+            self.asked.notified().await;
+        }
+    }
+
+    fn take(&self) -> Option<Arc<Partition>> {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let partition = queue.pop_front();
+        if !queue.is_empty() {
+            // One permit may stand for several partitions: pass it on to the next lane.
+            self.asked.notify_one();
+        }
+        partition
+    }
+}
+
+async fn lane(committer: Arc<Committer>, exec: Arc<dyn Exec>) {
+    loop {
+        let partition = committer.next().await;
+        if partition.flush(exec.as_ref()).await {
+            committer.ask(partition);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! The log folders of this node: where each partition lies, and what lies there.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use env::Exec;
+use model::TopicPartition;
+use storage::LogFolder;
+use tokio_util::sync::CancellationToken;
+
+use crate::committer::Committer;
+
+/// One entry of `log.dirs`, with its committer.
+pub(crate) struct Folder {
+    pub(crate) logs: Arc<LogFolder>,
+    pub(crate) committer: Arc<Committer>,
+    partitions: AtomicUsize,
+}
+
+/// All entries of `log.dirs`.
+pub(crate) struct Folders(Vec<Folder>);
+
+/// One log folder as DescribeLogDirs tells it.
+#[derive(Clone, Debug)]
+pub struct FolderDescription {
+    /// Its absolute path.
+    pub path: PathBuf,
+    /// Whether it failed.
+    pub is_offline: bool,
+    /// Size of its file system, in bytes; -1 where it is not known.
+    pub total_bytes: i64,
+    /// Free space of its file system, in bytes; -1 where it is not known.
+    pub usable_bytes: i64,
+    /// Its partitions and their sizes in bytes.
+    pub partitions: Vec<(TopicPartition, u64)>,
+}
+
+impl Folders {
+    pub(crate) fn new(
+        folders: Vec<Arc<LogFolder>>,
+        exec: &Arc<dyn Exec>,
+        closing: &CancellationToken,
+    ) -> Self {
+        Self(
+            folders
+                .into_iter()
+                .map(|logs| Folder {
+                    logs,
+                    committer: Committer::start(exec, closing),
+                    partitions: AtomicUsize::new(0),
+                })
+                .collect(),
+        )
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &Folder)> {
+        self.0.iter().enumerate()
+    }
+
+    pub(crate) fn get(&self, at: usize) -> &Folder {
+        &self.0[at]
+    }
+
+    /// The folder where the partition lies, or else the one with the fewest that works; counts the partition in.
+    pub(crate) fn choose(&self, name: &TopicPartition) -> Option<usize> {
+        let works = || self.iter().filter(|(_, folder)| folder.logs.offline().is_none());
+        let at = works()
+            .find(|(_, folder)| folder.logs.has_partition(name))
+            .or_else(|| works().min_by_key(|(_, folder)| folder.partitions.load(Ordering::Relaxed)))
+            .map(|(at, _)| at)?;
+        self.0[at].partitions.fetch_add(1, Ordering::Relaxed);
+        Some(at)
+    }
+
+    pub(crate) fn gone(&self, at: usize) {
+        self.0[at].partitions.fetch_sub(1, Ordering::Relaxed);
+    }
+}

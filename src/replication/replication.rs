@@ -1,0 +1,204 @@
+//! All partitions of this node, made so that they are what the metadata asks for.
+//!
+//! Kafka: `ReplicaManager.applyDelta`, `LogManager`.
+
+use std::sync::Arc;
+
+use env::Env;
+use metadata::config::Overrides;
+use metadata::{Delta, Image};
+use model::{NodeId, Offset, PartitionIndex, TopicIdPartition};
+use storage::{LogFolder, StorageError};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+
+use crate::assignment::{Assignment, Change, Settings};
+use crate::blocking::blocking;
+use crate::folders::{FolderDescription, Folders};
+use crate::partitions::Partitions;
+use crate::upkeep;
+use crate::{Partition, PartitionError};
+
+/// What is fixed at start.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// This node.
+    pub node_id: NodeId,
+    /// Values of the files, the environment and the command line.
+    pub fixed: Overrides,
+    /// How often, and how.
+    pub upkeep: upkeep::Config,
+}
+
+/// The partitions on this node.
+pub struct Replication {
+    pub(crate) env: Env,
+    pub(crate) config: Config,
+    pub(crate) folders: Folders,
+    pub(crate) partitions: Partitions,
+}
+
+impl Replication {
+    /// Starts the committers and the upkeep. There are no partitions before the first [`Self::apply`].
+    pub fn start(
+        env: &Env,
+        config: Config,
+        folders: Vec<Arc<LogFolder>>,
+        closing: &CancellationToken,
+    ) -> Arc<Self> {
+        let folders = Folders::new(folders, &env.exec, closing);
+        let replication =
+            Arc::new(Self { env: env.clone(), config, folders, partitions: Partitions::default() });
+        upkeep::start(&replication, closing);
+        replication
+    }
+
+    /// A partition of this node by its topic's name.
+    ///
+    /// # Errors
+    /// This node does not hold it.
+    pub fn partition(&self, topic: &str, index: PartitionIndex) -> Result<Arc<Partition>, PartitionError> {
+        self.partitions.by_name(topic, index)
+    }
+
+    /// A partition of this node by its topic's id.
+    ///
+    /// # Errors
+    /// This node does not hold it.
+    pub fn partition_by_id(&self, id: TopicIdPartition) -> Result<Arc<Partition>, PartitionError> {
+        self.partitions.by_id(id)
+    }
+
+    /// All partitions of this node, sorted by topic and number.
+    pub fn partitions(&self) -> Vec<Arc<Partition>> {
+        self.partitions.all()
+    }
+
+    /// Makes the change that led to `image`.
+    pub async fn apply(self: &Arc<Self>, image: &Image, delta: &Delta) {
+        let settings = Settings { fixed: &self.config.fixed };
+        self.change(Change::of(image, delta, self.config.node_id, &settings)).await;
+    }
+
+    /// Opens all that `image` asks for: at start.
+    pub async fn apply_all(self: &Arc<Self>, image: &Image) {
+        let settings = Settings { fixed: &self.config.fixed };
+        self.change(Change::all(image, self.config.node_id, &settings)).await;
+    }
+
+    async fn change(self: &Arc<Self>, change: Change) {
+        if change.is_empty() {
+            return;
+        }
+        let replication = self.clone();
+        let work = move || replication.make(change);
+        if blocking(self.env.exec.as_ref(), work).await.is_none() {
+            warn!("the node ended before a metadata change was applied to its partitions");
+        }
+    }
+
+    fn make(self: &Arc<Self>, change: Change) {
+        for id in change.deleted {
+            if let Some(partition) = self.partitions.remove(id) {
+                partition.delete();
+                self.folders.gone(partition.folder);
+            }
+        }
+        for assignment in change.assigned {
+            self.assign(assignment);
+        }
+    }
+
+    fn assign(self: &Arc<Self>, assignment: Assignment) {
+        let partition = match self.partitions.by_id(assignment.id) {
+            Ok(partition) => {
+                partition.configure(assignment.config.clone(), assignment.min_isr);
+                partition
+            }
+            Err(_) => match self.open(&assignment) {
+                Ok(partition) => partition,
+                Err(error) => {
+                    error!(partition = %assignment.name, %error, "a partition could not be opened");
+                    return;
+                }
+            },
+        };
+        if assignment.leader == self.config.node_id {
+            partition.lead(assignment.leader, assignment.leader_epoch, &assignment.isr);
+        } else {
+            partition.follow();
+        }
+    }
+
+    fn open(self: &Arc<Self>, assignment: &Assignment) -> Result<Arc<Partition>, OpenError> {
+        let at = self.folders.choose(&assignment.name).ok_or(OpenError::NoFolder)?;
+        let folder = self.folders.get(at);
+        let now = self.env.clock.wall();
+        let log =
+            folder.logs.open_log(&assignment.name, assignment.id.topic_id, assignment.config.clone(), now)?;
+        let restored = folder.logs.high_watermark(&assignment.name).unwrap_or(Offset(0));
+        let partition = Arc::new(Partition::new(
+            (assignment.name.clone(), assignment.id, at),
+            (self.env.clock.clone(), folder.committer.clone()),
+            log,
+            (assignment.min_isr, restored),
+        ));
+        self.partitions.insert(partition.clone());
+        Ok(partition)
+    }
+
+    /// The log folders and what lies in them.
+    pub fn folders(&self) -> Vec<FolderDescription> {
+        let partitions = self.partitions.all();
+        self.folders
+            .iter()
+            .map(|(at, folder)| {
+                let here = partitions.iter().filter(|partition| partition.folder == at);
+                FolderDescription {
+                    path: folder.logs.path().to_owned(),
+                    is_offline: folder.logs.offline().is_some(),
+                    total_bytes: -1,
+                    usable_bytes: folder.logs.free_bytes().map_or(-1, |bytes| bytes as i64),
+                    partitions: here
+                        .map(|partition| (partition.name.clone(), partition.size_bytes()))
+                        .collect(),
+                }
+            })
+            .collect()
+    }
+
+    /// The clean end, after everything else that uses partitions has ended: all is flushed, indexes and producer
+    /// snapshots are written, and the folders are marked clean.
+    pub fn close(&self, broker_epoch: model::BrokerEpoch) {
+        let mut closed: Vec<Vec<_>> = self.folders.iter().map(|_| Vec::new()).collect();
+        for partition in self.partitions.all() {
+            match partition.close() {
+                Ok(Some(checkpoint)) => closed[partition.folder].push(checkpoint),
+                Ok(None) => {}
+                Err(error) => {
+                    error!(partition = %partition.name, %error, "a partition was not closed cleanly");
+                }
+            }
+        }
+        for ((_, folder), checkpoints) in self.folders.iter().zip(&closed) {
+            match folder.logs.close(checkpoints, broker_epoch) {
+                Ok(()) => info!(folder = %folder.logs.path().display(), "log folder closed"),
+                Err(error) => error!(%error, "a log folder was not closed cleanly"),
+            }
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum OpenError {
+    #[error("all log folders are offline")]
+    NoFolder,
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+impl Change {
+    fn is_empty(&self) -> bool {
+        self.assigned.is_empty() && self.deleted.is_empty()
+    }
+}

@@ -1,0 +1,82 @@
+//! What a node does for its partitions now and then: retention, rolling by time, checkpoints.
+//!
+//! Each round visits one partition after the other in bounded steps where it may block, so that no append waits for
+//! a long delete.
+//!
+//! Kafka: `LogManager.cleanupLogs`, `flushDirtyLogs`, `checkpointLogRecoveryOffsets`, `ReplicaManager.checkpointHighWatermarks`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use env::Exec;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use crate::Replication;
+use crate::blocking::blocking;
+
+/// How often.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// `log.retention.check.interval.ms`.
+    pub retention_check: Duration,
+    /// `replica.high.watermark.checkpoint.interval.ms` and the recovery points with it.
+    pub checkpoint: Duration,
+}
+
+pub(crate) fn start(replication: &Arc<Replication>, closing: &CancellationToken) {
+    let exec: &Arc<dyn Exec> = &replication.env.exec;
+    let Config { retention_check, checkpoint } = replication.config.upkeep;
+    exec.spawn(
+        "retention",
+        Box::pin(repeat(replication.clone(), closing.clone(), retention_check, maintain)),
+    );
+    exec.spawn(
+        "checkpoints",
+        Box::pin(repeat(replication.clone(), closing.clone(), checkpoint, checkpoints)),
+    );
+}
+
+async fn repeat(
+    replication: Arc<Replication>,
+    closing: CancellationToken,
+    every: Duration,
+    work: fn(&Arc<Replication>),
+) {
+    let clock = replication.env.clock.clone();
+    loop {
+        tokio::select! {
+            biased;
+            () = closing.cancelled() => return,
+            () = clock.sleep(every) => {}
+        }
+        let target = replication.clone();
+        if blocking(replication.env.exec.as_ref(), move || work(&target)).await.is_none() {
+            return;
+        }
+    }
+}
+
+fn maintain(replication: &Arc<Replication>) {
+    for (_, folder) in replication.folders.iter() {
+        while folder.logs.maintain().unwrap_or(false) {}
+    }
+    for partition in replication.partitions.all() {
+        while partition.maintain(replication.env.clock.wall()) {}
+    }
+}
+
+/// Writes recovery points, log starts and high watermarks of each folder.
+pub(crate) fn checkpoints(replication: &Arc<Replication>) {
+    let partitions = replication.partitions.all();
+    for (at, folder) in replication.folders.iter() {
+        let here: Vec<_> = partitions
+            .iter()
+            .filter(|partition| partition.folder == at)
+            .filter_map(|partition| partition.checkpoint())
+            .collect();
+        if let Err(error) = folder.logs.checkpoint(&here) {
+            warn!(folder = %folder.logs.path().display(), %error, "checkpoints were not written; the next round tries again");
+        }
+    }
+}
