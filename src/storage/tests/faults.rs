@@ -1,0 +1,152 @@
+//! A disk that fails, and one that is full.
+#![allow(clippy::unwrap_used, reason = "a failure is a failed test")]
+
+mod common;
+
+use std::io;
+use std::path::Path;
+
+use common::*;
+use env::Disk;
+use model::{ErrorCode, LeaderEpoch, Limits, Offset, Timestamp};
+use sim::{Kind, SimDisk};
+use storage::{AppendError, LogConfig, Origin, StorageError};
+
+const RESERVE: u64 = Limits::DISK_RESERVE_BYTES;
+
+fn try_append(node: &mut Node, now: Timestamp, origin: Origin) -> Result<Offset, AppendError> {
+    let appended = node.log.append_as_leader(&records(2), LeaderEpoch(1), now, origin)?;
+    Ok(appended.base_offset)
+}
+
+fn is_offline(result: Result<Offset, AppendError>) -> bool {
+    matches!(result, Err(AppendError::Storage(StorageError::Offline { .. })))
+}
+
+#[test]
+fn a_failed_write_takes_the_folder_offline() {
+    let mut node = Node::new(LogConfig::default());
+    append(&mut node.log, &records(2));
+    node.disk.fail(Kind::Write, FOLDER, 0, 1);
+    assert!(is_offline(try_append(&mut node, NOW, Origin::Client)));
+    assert!(is_offline(try_append(&mut node, NOW, Origin::Coordinator)), "it is not tried again");
+    let error = node.log.read(Offset(0), 100, Offset(2), true).err().unwrap();
+    assert_eq!(ErrorCode::from(&error), ErrorCode::KafkaStorageError);
+    let offline = node.folder.offline().unwrap().to_string();
+    assert!(offline.contains("topic-0") && offline.contains("check the disk"), "{offline}");
+    let node = node.kill();
+    assert_eq!(all_offsets(&node.log), [(0, 1)], "the next process finds what was there before");
+}
+
+#[test]
+fn a_failed_flush_is_final() {
+    let mut node = Node::new(LogConfig::default());
+    append(&mut node.log, &records(2));
+    let job = node.log.flush_job().unwrap();
+    let failed = node.log.flush_done(&job, Err(io::Error::other("no"))).unwrap_err();
+    assert!(matches!(failed, StorageError::Offline { .. }));
+    assert_eq!(node.log.flushed_end(), Offset(0));
+    assert!(node.log.flush_done(&job, Ok(())).is_err(), "a later success proves nothing");
+    assert_eq!(node.log.flushed_end(), Offset(0));
+}
+
+#[test]
+fn a_failed_read_takes_the_folder_offline() {
+    let mut node = Node::without_tail(small_segments());
+    for _ in 0..10 {
+        append(&mut node.log, &records(2));
+    }
+    node.disk.fail(Kind::Read, FOLDER, 0, 1);
+    assert!(node.log.read(Offset(0), 100, Offset(20), true).is_err());
+    assert!(node.folder.offline().is_some());
+}
+
+#[test]
+fn other_folders_are_not_concerned() {
+    let disk = SimDisk::new(1);
+    let mut node = Node::on(disk.clone(), LogConfig::default(), 0);
+    disk.fail(Kind::Write, "/other", 0, u64::MAX);
+    append(&mut node.log, &records(2));
+    assert!(node.folder.offline().is_none());
+}
+
+/// A node whose disk has a reserve and `free` bytes beside it.
+fn almost_full(free: u64) -> Node {
+    let mut node = Node::new(LogConfig::default());
+    node.folder.maintain().unwrap();
+    append(&mut node.log, &records(2));
+    flush(&mut node.log);
+    let used = u64::MAX - 1 - {
+        node.disk.set_capacity(u64::MAX - 1);
+        node.folder.free_bytes().unwrap()
+    };
+    node.disk.set_capacity(used + free);
+    node
+}
+
+#[test]
+fn a_full_disk_refuses_clients_and_lets_the_broker_go_on() {
+    let mut node = almost_full(10);
+    let refused = try_append(&mut node, NOW, Origin::Client).unwrap_err();
+    assert!(matches!(refused, AppendError::Storage(StorageError::DiskFull { .. })), "{refused}");
+    assert_eq!(ErrorCode::from(&refused), ErrorCode::KafkaStorageError);
+    assert!(node.folder.is_full() && node.folder.offline().is_none());
+    assert_eq!(all_offsets(&node.log), [(0, 1)], "nothing half-written is visible");
+    assert_eq!(try_append(&mut node, NOW, Origin::Coordinator).unwrap(), Offset(2));
+    assert_eq!(try_append(&mut node, NOW, Origin::Raft).unwrap(), Offset(4));
+    assert!(try_append(&mut node, NOW, Origin::Client).is_err(), "the reserve is not for clients");
+    node.checkpoint(Offset(6));
+    assert_eq!(flush(&mut node.log), Offset(6));
+}
+
+#[test]
+fn writing_goes_on_by_itself_when_space_is_free_again() {
+    let mut node = almost_full(10);
+    for _ in 0..2 {
+        assert!(try_append(&mut node, NOW, Origin::Client).is_err());
+    }
+    node.disk.set_capacity(node.folder.free_bytes().unwrap() + 10 * RESERVE);
+    let soon = Timestamp(NOW.0 + 100);
+    let later = Timestamp(NOW.0 + 1500);
+    assert!(try_append(&mut node, soon, Origin::Client).is_err(), "it is looked for once a second");
+    assert_eq!(try_append(&mut node, later, Origin::Client).unwrap(), Offset(2));
+    assert!(!node.folder.is_full());
+    assert!(node.disk.exists(&Path::new(FOLDER).join(".reserve")).unwrap());
+}
+
+#[test]
+fn a_node_starts_on_a_full_disk() {
+    let node = almost_full(0);
+    let mut node = node.kill();
+    assert_eq!(all_offsets(&node.log), [(0, 1)]);
+    assert!(try_append(&mut node, NOW, Origin::Client).is_err());
+    assert_eq!(try_append(&mut node, NOW, Origin::Coordinator).unwrap(), Offset(2));
+    let node = node.restart();
+    assert_eq!(all_offsets(&node.log), [(0, 1), (2, 3)]);
+}
+
+#[test]
+fn whatever_operation_fails_nothing_flushed_is_lost() {
+    for kind in [Kind::Read, Kind::Write, Kind::Sync, Kind::Name] {
+        for after in 0..40 {
+            let mut node = Node::without_tail(small_segments());
+            node.disk.fail(kind, FOLDER, after, 1);
+            let mut flushed = Offset(0);
+            for n in 0..12 {
+                let Ok(_) = try_append(&mut node, NOW, Origin::Client) else { break };
+                let Some(job) = node.log.flush_job() else { break };
+                let result = job.files.iter().try_for_each(|file| file.sync());
+                let Ok(end) = node.log.flush_done(&job, result) else { break };
+                flushed = end;
+                if n % 5 == 4 {
+                    let _ = node.log.checkpoint(end).and_then(|row| node.folder.checkpoint(&[row]));
+                }
+            }
+            node.disk.heal();
+            let node = node.power_loss();
+            assert!(node.log.log_end() >= flushed, "{kind:?} after {after}: {flushed}");
+            let expected: Vec<_> = (0..node.log.log_end().0 / 2).map(|n| (n * 2, n * 2 + 1)).collect();
+            assert_eq!(all_offsets(&node.log), expected, "{kind:?} after {after}");
+        }
+    }
+}
