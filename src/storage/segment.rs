@@ -170,6 +170,11 @@ impl Segment {
         place.folder.checked(&path, file)
     }
 
+    /// The log file of the active segment; none of a closed one.
+    pub(crate) fn active_file(&self) -> Option<Arc<dyn File>> {
+        self.active.clone()
+    }
+
     /// Makes it the active one.
     pub(crate) fn activate(&mut self, place: &Place) -> Result<(), StorageError> {
         let file = self.file(place)?;

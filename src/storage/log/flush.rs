@@ -73,7 +73,7 @@ impl Log {
         files.extend(self.epoch_file.hand_out().map(|commit| commit as Arc<dyn File>));
         files.extend(self.unsynced.files.iter().cloned());
         if self.flushed_end < self.log_end {
-            files.extend(self.segments.last().and_then(|active| active.file(&self.place).ok()));
+            files.push(self.segments.last()?.active_file()?);
         }
         (!files.is_empty()).then_some(FlushJob {
             files,

@@ -116,7 +116,7 @@ fn what_cut_off_steps_left_is_cleared_away() {
         !names.iter().any(|name| name.contains("77") || name.contains("deleted") || name.contains("cleaned"))
     );
     assert!(
-        !names.iter().any(|name| name.ends_with(".tmp") && !name.starts_with("leader-epoch")),
+        !names.iter().any(|name| name.contains(".tmp") && !name.starts_with("leader-epoch")),
         "{names:?}"
     );
 }
@@ -126,7 +126,7 @@ fn a_compaction_that_was_cut_off_while_it_swapped_is_ended() {
     let mut node = filled(small_segments(), 24);
     node.log.close().unwrap();
     let names = node.names();
-    let logs: Vec<_> = names.iter().filter(|name| name.ends_with(".log")).collect();
+    let logs: Vec<_> = names.iter().filter(|name| name.contains(".log")).collect();
     assert!(logs.len() > 2);
     let second = node.file(logs[1]);
     let two = [node.file(logs[0]), second].concat();
