@@ -4,3 +4,5 @@
 //! is here and runs with `cargo test` too.
 
 mod command_line;
+mod life;
+mod node;

@@ -18,6 +18,7 @@ mod reach;
 mod reference;
 mod remark;
 mod rooms;
+mod support;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -32,6 +33,7 @@ pub(crate) use listeners::{Address, Listener, ListenerError};
 pub(crate) use reach::unreachable;
 pub(crate) use reference::reference;
 pub(crate) use remark::Remark;
+pub(crate) use support::support;
 
 use crate::logging::{Format, Logging};
 

@@ -49,9 +49,20 @@ enum Command {
         /// The shell
         shell: Shell,
     },
-    /// Print config.toml
+    /// Print config.toml, or README's table of APIs
     #[command(hide = true)]
-    Reference,
+    Reference {
+        /// Which of the two
+        #[arg(default_value = "config")]
+        what: Reference,
+    },
+}
+
+/// Texts of the project that are made of its tables.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Reference {
+    Config,
+    Apis,
 }
 
 /// What a node is told on the command line.
@@ -72,7 +83,8 @@ fn main() -> ExitCode {
         Command::Health(told) => told.with_config(health),
         Command::Version => print(concat!("ottla ", env!("CARGO_PKG_VERSION"), "\n")),
         Command::Completions { shell } => completions(shell),
-        Command::Reference => print(&config::reference()),
+        Command::Reference { what: Reference::Config } => print(&config::reference()),
+        Command::Reference { what: Reference::Apis } => print(&config::support()),
     }
 }
 

@@ -1,0 +1,64 @@
+//! A node's life: start, health, stop, kill, start again.
+
+use std::net::TcpStream;
+
+use rustix::process::Signal;
+
+use crate::node::Node;
+
+#[test]
+fn a_node_starts_from_an_empty_folder_and_says_where_it_is() {
+    let node = Node::start();
+    let said = node.start.join("\n");
+    for words in [
+        "Ottla starts",
+        "node_id=1",
+        "data=",
+        "clients_are_told",
+        &node.address,
+        "cluster_id=",
+        "RECOVERY to RUNNING",
+    ] {
+        assert!(said.contains(words), "no {words} in {said}");
+    }
+    TcpStream::connect(&node.address).expect("a listener");
+}
+
+#[test]
+fn health_says_whether_the_node_answers() {
+    let mut node = Node::start();
+    assert!(node.command("health").output().expect("an end").status.success());
+    node.kill();
+    assert_eq!(node.command("health").output().expect("an end").status.code(), Some(1));
+}
+
+#[test]
+fn sigterm_and_sigint_end_a_node_with_exit_code_0() {
+    for signal in [Signal::TERM, Signal::INT] {
+        assert_eq!(Node::start().stop(signal).code(), Some(0), "{signal:?}");
+    }
+}
+
+#[test]
+fn a_node_starts_again_after_a_stop_and_after_a_kill() {
+    let mut node = Node::start();
+    let id = cluster_id(&node);
+    node.stop(Signal::TERM);
+    node.restart();
+    assert_eq!(cluster_id(&node), id);
+    node.kill();
+    node.restart();
+    assert_eq!(cluster_id(&node), id);
+}
+
+#[test]
+fn a_second_node_in_the_same_folder_is_refused() {
+    let node = Node::start();
+    let other = node.command("serve").output().expect("an end");
+    assert_eq!(other.status.code(), Some(1), "{other:?}");
+}
+
+fn cluster_id(node: &Node) -> String {
+    let id = node.start.iter().find_map(|line| Some(line.split_once("cluster_id=")?.1));
+    id.expect("a line with the cluster's id").split(' ').next().expect("a word").to_owned()
+}
