@@ -52,7 +52,7 @@ impl From<&PreflightError> for ErrorCode {
             | PreflightError::Length
             | PreflightError::Varint
             | PreflightError::Null
-            | PreflightError::TagOrder
+            | PreflightError::Tag
             | PreflightError::TagSize
             | PreflightError::TooMany
             | PreflightError::Left(_) => Self::InvalidRequest,

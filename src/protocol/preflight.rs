@@ -41,9 +41,9 @@ pub enum PreflightError {
     /// A null where the version has none.
     #[error("a null where this version allows none")]
     Null,
-    /// The numbers of tagged fields do not rise.
-    #[error("tagged fields are out of order")]
-    TagOrder,
+    /// The numbers of tagged fields do not rise, or one is more than an `i32` holds.
+    #[error("the numbers of tagged fields are out of order or too large")]
+    Tag,
     /// A tagged field takes more or fewer bytes than it declares.
     #[error("a tagged field does not fill its declared size")]
     TagSize,
@@ -143,10 +143,11 @@ impl Walk<'_> {
         for _ in 0..self.unsigned_varint()? {
             self.count(1)?;
             let tag = self.unsigned_varint()?;
-            if u64::from(tag) < next {
-                return Err(PreflightError::TagOrder);
+            // kafka-protocol keeps an unknown tag as an i32, and loses a negative one when it encodes.
+            if tag < next || i32::try_from(tag).is_err() {
+                return Err(PreflightError::Tag);
             }
-            next = u64::from(tag) + 1;
+            next = tag + 1;
             let size = self.unsigned_varint()? as usize;
             let (inside, after) = self.left.split_at_checked(size).ok_or(PreflightError::Length)?;
             let known = |f: &&Field| f.tag == Some(tag) && f.versions.contains(self.version);
@@ -198,4 +199,55 @@ impl Walk<'_> {
 
 fn null(nullable: bool) -> Result<(), PreflightError> {
     if nullable { Ok(()) } else { Err(PreflightError::Null) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// UnregisterController's request: an id, and tagged fields of which none is known.
+    fn tags(bytes: &[u8]) -> Result<(), PreflightError> {
+        check_request(94, 0, &[&[0, 0, 0, 1], bytes].concat())
+    }
+
+    #[test]
+    fn unknown_tags_pass_where_their_numbers_rise() {
+        assert_eq!(tags(&[0]), Ok(()));
+        assert_eq!(tags(&[2, 7, 1, 0xaa, 9, 0]), Ok(()));
+        assert_eq!(tags(&[2, 7, 0, 7, 0]), Err(PreflightError::Tag));
+        assert_eq!(tags(&[2, 9, 0, 7, 0]), Err(PreflightError::Tag));
+        assert_eq!(tags(&[1, 0xff, 0xff, 0xff, 0xff, 0x07, 0]), Ok(()));
+        assert_eq!(tags(&[1, 0xff, 0xff, 0xff, 0xff, 0x08, 0]), Err(PreflightError::Tag));
+    }
+
+    #[test]
+    fn a_tag_that_is_longer_than_the_message_is_refused() {
+        assert_eq!(tags(&[1, 7, 2, 0xaa]), Err(PreflightError::Length));
+        assert_eq!(tags(&[3, 7, 1, 0xaa]), Err(PreflightError::Short));
+        assert_eq!(tags(&[0, 0]), Err(PreflightError::Left(1)));
+    }
+
+    #[test]
+    fn a_known_tag_takes_what_it_declares() {
+        // ApiVersions' response, version 3: error, keys, throttle time, then tag 3, a bool.
+        let response = |tagged: &[u8]| [&[0, 0, 1, 0, 0, 0, 0, 1, 3], tagged].concat();
+        assert_eq!(check_response(18, 3, &response(&[1, 1])), Ok(()));
+        assert_eq!(check_response(18, 3, &response(&[2, 1, 0])), Err(PreflightError::TagSize));
+        assert_eq!(check_response(18, 3, &response(&[0])), Err(PreflightError::Short));
+    }
+
+    #[test]
+    fn a_null_is_refused_where_the_version_has_none() {
+        // Metadata, version 0: the topics are never null; from version 1 on they may be.
+        assert_eq!(check_request(3, 0, &[0xff; 4]), Err(PreflightError::Null));
+        assert_eq!(check_request(3, 1, &[0xff; 4]), Ok(()));
+        assert_eq!(check_request(3, 1, &[0xff, 0xff, 0xff, 0xfe]), Err(PreflightError::Length));
+    }
+
+    #[test]
+    fn unknown_apis_and_versions_are_refused() {
+        assert_eq!(check_request(4, 0, &[]), Err(PreflightError::UnknownApi(4)));
+        let unknown = PreflightError::UnknownVersion { message: "MetadataRequest", version: 14 };
+        assert_eq!(check_request(3, 14, &[]), Err(unknown));
+    }
 }
