@@ -12,17 +12,36 @@
 #![expect(clippy::unused_async, reason = "one signature for all handlers; some need no await")]
 
 mod adapter;
+mod alter_configs;
 mod api_versions;
+mod authorized;
+mod create_partitions;
+mod create_topics;
+mod delete_topics;
+mod describe_cluster;
+mod describe_configs;
+mod describe_log_dirs;
+mod describe_quorum;
+mod describe_topic_partitions;
 mod fetch;
 mod fetch_answer;
 mod fetch_session;
+mod incremental_alter_configs;
+mod init_producer_id;
+mod list_config_resources;
 mod list_offsets;
+mod metadata;
 mod node;
 mod offset_for_leader_epoch;
+mod partition_view;
 mod produce;
+mod producer_ids;
 mod reply;
 mod session;
 mod table;
+#[cfg(test)]
+mod testing;
+mod text;
 
 pub use adapter::{CloseReason, Outcome, handle};
 pub use node::{Config, Node};

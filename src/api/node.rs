@@ -9,6 +9,7 @@ use model::{ErrorCode, PartitionIndex, TopicId, TopicIdPartition};
 use replication::{Partition, PartitionError, Replication};
 
 use crate::fetch_session::FetchSessions;
+use crate::producer_ids::ProducerIds;
 
 /// What handlers need of the configuration that is fixed at start.
 #[derive(Clone, Debug)]
@@ -30,13 +31,14 @@ pub struct Node {
     /// The partitions on this node.
     pub replication: Arc<Replication>,
     pub(crate) fetch_sessions: Mutex<FetchSessions>,
+    pub(crate) producer_ids: ProducerIds,
 }
 
 impl Node {
     /// Puts the rooms together.
     pub fn new(env: Env, config: Config, cluster: Arc<Cluster>, replication: Arc<Replication>) -> Self {
         let fetch_sessions = Mutex::new(FetchSessions::new(config.fetch_session_slots));
-        Self { env, config, cluster, replication, fetch_sessions }
+        Self { env, config, cluster, replication, fetch_sessions, producer_ids: ProducerIds::default() }
     }
 
     /// What the cluster looks like now. A handler takes it once, so that one request sees one image.

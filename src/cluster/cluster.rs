@@ -69,6 +69,11 @@ impl Cluster {
         &self.config.cluster_id
     }
 
+    /// What this node was started with.
+    pub fn broker_config(&self) -> &BrokerConfig {
+        &self.config.broker
+    }
+
     /// This node.
     pub fn node_id(&self) -> NodeId {
         self.config.node_id

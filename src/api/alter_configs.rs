@@ -1,0 +1,91 @@
+//! AlterConfigs, the older way: the values that are given replace all that a topic or broker had.
+//!
+//! Kafka: `ConfigAdminManager`, `ControllerApis.handleLegacyAlterConfigs`; KIP-133.
+
+use cluster::ClusterError;
+use controller::{AlterConfig, AlterOp, AlterResource, AlteredResource};
+use model::ErrorCode;
+use protocol::messages::alter_configs_request::{AlterConfigsResource, AlterableConfig};
+use protocol::messages::alter_configs_response::AlterConfigsResourceResponse;
+use protocol::messages::{AlterConfigsRequest, AlterConfigsResponse};
+
+use crate::text::{message, text};
+use crate::{Node, Reply, Session};
+
+pub(crate) async fn handle(
+    node: &Node,
+    _session: &mut Session,
+    request: AlterConfigsRequest,
+    _version: i16,
+) -> Reply<AlterConfigsResponse> {
+    let resources: Vec<AlterResource> = request.resources.iter().map(lift).collect();
+    let (receiver, validate_only) = (node.cluster.node_id(), request.validate_only);
+    let altered = node
+        .cluster
+        .decide(move |controller| controller.alter_configs(&resources, receiver, validate_only))
+        .await;
+    Reply::Now(match altered {
+        Ok(altered) => lower(altered),
+        Err(cause) => error(&request, cause),
+    })
+}
+
+fn lift(resource: &AlterConfigsResource) -> AlterResource {
+    AlterResource {
+        kind: resource.resource_type,
+        name: resource.resource_name.to_string(),
+        changes: resource.configs.iter().map(lift_change).collect(),
+        replace: true,
+    }
+}
+
+fn lift_change(config: &AlterableConfig) -> AlterConfig {
+    AlterConfig {
+        name: config.name.to_string(),
+        op: AlterOp::Set,
+        value: config.value.as_ref().map(ToString::to_string),
+    }
+}
+
+fn lower(altered: Vec<AlteredResource>) -> AlterConfigsResponse {
+    let responses = altered.into_iter().map(|resource| {
+        let response = AlterConfigsResourceResponse::default()
+            .with_resource_type(resource.kind)
+            .with_resource_name(text(&resource.name))
+            .with_error_message(None);
+        match resource.result {
+            Ok(()) => response,
+            Err(cause) => response
+                .with_error_code(ErrorCode::from(&cause).code())
+                .with_error_message(Some(message(&cause))),
+        }
+    });
+    AlterConfigsResponse::default().with_responses(responses.collect())
+}
+
+fn error(request: &AlterConfigsRequest, cause: ClusterError) -> AlterConfigsResponse {
+    let responses = request.resources.iter().map(|resource| {
+        AlterConfigsResourceResponse::default()
+            .with_resource_type(resource.resource_type)
+            .with_resource_name(resource.resource_name.clone())
+            .with_error_code(ErrorCode::from(cause).code())
+            .with_error_message(Some(message(&cause)))
+    });
+    AlterConfigsResponse::default().with_responses(responses.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use controller::AlterConfigError;
+
+    use super::*;
+    use crate::testing::encodes;
+
+    #[test]
+    fn every_version_can_say_what_came_of_a_resource() {
+        for result in [Ok(()), Err(AlterConfigError::DuplicateKeys)] {
+            let altered = || vec![AlteredResource { kind: 2, name: "t".into(), result: result.clone() }];
+            encodes("AlterConfigs", |_| lower(altered()));
+        }
+    }
+}
