@@ -35,6 +35,12 @@ impl OffsetIndex {
         after.checked_sub(1).and_then(|i| self.entries.get(i)).map_or(0, |entry| entry.1)
     }
 
+    /// The last position of an entry up to `position`, or the start.
+    pub(crate) fn position_before(&self, position: u64) -> u32 {
+        let after = self.entries.partition_point(|entry| u64::from(entry.1) <= position);
+        after.checked_sub(1).and_then(|i| self.entries.get(i)).map_or(0, |entry| entry.1)
+    }
+
     pub(crate) fn last(&self) -> Option<(u32, u32)> {
         self.entries.last().copied()
     }

@@ -8,6 +8,8 @@
 //!
 //! Kafka: `ProducerStateManager`, `ProducerAppendInfo`, `ProducerStateEntry`; KIP-98, KIP-360.
 
+use std::collections::BTreeMap;
+
 use model::{Map, Offset, ProducerEpoch, ProducerId, Sequence, Timestamp};
 use protocol::batch::{Batch, BatchHeader};
 
@@ -232,6 +234,29 @@ impl Producers {
     /// Takes over what a snapshot says of one producer.
     pub(crate) fn restore(&mut self, state: ProducerState) {
         self.states.insert(state.producer_id, state);
+    }
+
+    /// Completes windows of which a snapshot has only the last batch, from the batches before it, in order.
+    pub(crate) fn complete_windows<'a>(&mut self, before: impl Iterator<Item = &'a BatchHeader>) {
+        let mut windows: BTreeMap<ProducerId, Window> = BTreeMap::new();
+        for header in before.filter(|header| header.has_producer() && !header.is_control()) {
+            if self.states.get(&header.producer_id).is_some_and(|state| state.epoch == header.producer_epoch)
+            {
+                windows.entry(header.producer_id).or_default().push(ProducerWindowBatch::of(header));
+            }
+        }
+        for (producer_id, window) in windows {
+            let state =
+                self.states.get_mut(&producer_id).filter(|state| state.window.last() == window.last());
+            if let Some(state) = state {
+                state.window = window;
+            }
+        }
+    }
+
+    /// When a producer last wrote, by the records' time.
+    pub(crate) fn last_timestamp(&self) -> Option<Timestamp> {
+        self.states.values().map(|state| state.last_timestamp).max()
     }
 
     /// Forgets who has not written for `expiration_ms`; never one with an open transaction.

@@ -6,7 +6,7 @@
 //!           coordinator epoch i32, first offset of the open transaction i64 (-1)
 //! ```
 //!
-//! Only the last batch of each producer is in it. Kafka: `ProducerSnapshot.json`, `ProducerStateManager`.
+//! Only the last batch of each producer is in it: the windows are completed from the log. Kafka: `ProducerSnapshot.json`, `ProducerStateManager`.
 
 use model::{Offset, ProducerEpoch, ProducerId, Sequence, Timestamp};
 

@@ -24,6 +24,11 @@ use crate::segment::{Place, Segment};
 use crate::tail::Tail;
 use crate::{LogConfig, StorageError, partition_metadata, snapshot};
 
+/// How long after its last batch a producer may still repeat one that it had in flight.
+const RETRIES_MS: i64 = 900_000;
+/// Bytes before a producer snapshot in which the batches are looked for that it does not have.
+const WINDOWS_BYTES: u64 = 1 << 20;
+
 /// What the log folder knows of a log before it is opened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opening {
@@ -218,6 +223,10 @@ impl Log {
     /// The producers of the newest snapshot that is true, and of the batches behind it.
     pub(super) fn reload_producers(&mut self, now: Timestamp) -> Result<(), StorageError> {
         let (mut producers, from) = self.newest_snapshot()?;
+        let is_recent = |last: Timestamp| now.0.saturating_sub(last.0) < RETRIES_MS;
+        if producers.last_timestamp().is_some_and(is_recent) {
+            producers.complete_windows(self.headers_before(from)?.iter());
+        }
         self.each_header(from, |header, (segment, position)| {
             if header.is_control() && header.has_producer() {
                 let file = segment.file(&self.place)?;
@@ -233,6 +242,42 @@ impl Log {
         producers.expire(now, self.config.producer_id_expiration_ms);
         self.producers = producers;
         Ok(())
+    }
+
+    /// The last batches below `end`, in order, as many as are in [`WINDOWS_BYTES`].
+    fn headers_before(&self, end: Offset) -> Result<Vec<BatchHeader>, StorageError> {
+        let (mut all, mut bytes_left) = (Vec::new(), WINDOWS_BYTES);
+        let below = self.segments.iter().rev().skip_while(|segment| segment.base_offset >= end);
+        for segment in below.take_while(|segment| segment.size > 0) {
+            let (mut headers, bytes) = self.last_headers(segment, end, bytes_left)?;
+            headers.append(&mut all);
+            all = headers;
+            bytes_left = bytes_left.saturating_sub(bytes);
+            if bytes_left == 0 {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
+    /// The last batches of a segment below `end` in about so many bytes, and in how many they are.
+    fn last_headers(
+        &self,
+        segment: &Segment,
+        end: Offset,
+        bytes: u64,
+    ) -> Result<(Vec<BatchHeader>, u64), StorageError> {
+        let interval_bytes = self.config.index_interval_bytes;
+        let stop =
+            segment.find(&self.place, end, interval_bytes)?.map_or(segment.size, |(position, _)| position);
+        let indexes = segment.indexes(&self.place, interval_bytes)?;
+        let start = u64::from(indexes.offsets.position_before(stop.saturating_sub(bytes)));
+        let file = segment.file(&self.place)?;
+        let (mut scan, mut headers) = (Scan::new(&*file, start, stop, LOOK_BYTES), Vec::new());
+        while let Some((_, header)) = self.place.scanned(segment.base_offset, scan.next_header())? {
+            headers.push(header);
+        }
+        Ok((headers, stop - start))
     }
 
     fn newest_snapshot(&mut self) -> Result<(Producers, Offset), StorageError> {

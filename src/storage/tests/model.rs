@@ -182,6 +182,21 @@ impl World {
         self.end = start.0;
     }
 
+    /// Each of a producer's last batches is known again, after whatever happened.
+    fn check_windows(&mut self) {
+        let start = self.node().log.log_start().0;
+        for id in 0..3 {
+            let of_it = |batch: &&Batch| batch.producer.is_some_and(|(by, _)| by == id);
+            let window: Vec<Batch> = self.batches.iter().rev().filter(of_it).take(5).cloned().collect();
+            for batch in window.iter().take_while(|batch| batch.first >= start) {
+                let (count, (_, last)) = (batch.last - batch.first + 1, batch.producer.unwrap());
+                let again = produced(id, 0, last + 1 - count as i32, count as usize);
+                let known = append(&mut self.node().log, &again).duplicate_of;
+                assert_eq!(known, Some((Offset(batch.first), Offset(batch.last))), "of producer {id}");
+            }
+        }
+    }
+
     fn restart(&mut self, how: fn(Node) -> Node, kept: Offset) {
         self.job = None;
         let node = how(self.node.take().unwrap());
@@ -191,6 +206,7 @@ impl World {
         self.batches.retain(|batch| batch.last < end.0);
         self.end = end.0;
         self.node = Some(node);
+        self.check_windows();
     }
 
     fn check(&mut self) {
