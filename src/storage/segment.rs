@@ -52,6 +52,8 @@ pub(crate) struct Segment {
     key: FileKey,
     active: Option<Arc<dyn File>>,
     indexes: OnceCell<Indexes>,
+    /// Of a closed segment: what its indexes say of the latest timestamp, also when they are not in memory.
+    latest: OnceCell<(Timestamp, Offset)>,
 }
 
 /// The indexes of a segment, and what else is known of the batches in it.
@@ -67,7 +69,7 @@ pub(crate) struct Indexes {
     bytes_since_entry: u64,
     /// How many entries of each are in the files.
     written: (usize, usize),
-    /// The files hold more than that.
+    /// The files are not there, or hold more than that.
     stale: bool,
 }
 
@@ -81,7 +83,7 @@ impl Indexes {
             first_timestamp: None,
             bytes_since_entry: 0,
             written: (0, 0),
-            stale: false,
+            stale: true,
         }
     }
 
@@ -157,7 +159,15 @@ impl Segment {
     /// One that lies on the disk; nothing is read yet.
     pub(crate) fn found(place: &Place, base_offset: Offset, size: u64, created: Timestamp) -> Self {
         let key = place.folder.files.key();
-        Self { base_offset, size, created, key, active: None, indexes: OnceCell::new() }
+        Self {
+            base_offset,
+            size,
+            created,
+            key,
+            active: None,
+            indexes: OnceCell::new(),
+            latest: OnceCell::new(),
+        }
     }
 
     /// The log file, open.
@@ -229,6 +239,46 @@ impl Segment {
         Ok(self.indexes.get_or_init(|| indexes))
     }
 
+    /// The latest timestamp, and the last offset of the first batch that has it. Of a closed segment the last entry of its
+    /// time index says it.
+    pub(crate) fn latest(
+        &self,
+        place: &Place,
+        interval_bytes: u64,
+    ) -> Result<(Timestamp, Offset), StorageError> {
+        if let Some(latest) = self.indexes.get().map(|indexes| indexes.latest).or(self.latest.get().copied())
+        {
+            return Ok(latest);
+        }
+        let latest = match self.read_last_time(place) {
+            Some(latest) => latest,
+            None => self.indexes(place, interval_bytes)?.latest,
+        };
+        Ok(*self.latest.get_or_init(|| latest))
+    }
+
+    /// None where the file cannot tell.
+    fn read_last_time(&self, place: &Place) -> Option<(Timestamp, Offset)> {
+        let path = place.file(FileKind::TimeIndex, self.base_offset);
+        let file = place.folder.disk.open(&path, Open::Read).ok()?;
+        let position = file.len().ok()?.checked_sub(TIME_ENTRY_BYTES as u64)?;
+        let mut entry = [0; TIME_ENTRY_BYTES];
+        scan::read_full(&*file, &mut entry, position).ok()?;
+        let (timestamp, offset) = TimeIndex::parse(&entry)?.last()?;
+        Some((timestamp, self.base_offset.plus(i64::from(offset))))
+    }
+
+    /// Forgets the indexes of a closed segment: they are read again when they are needed.
+    pub(crate) fn unload(&mut self, place: &Place) -> Result<(), StorageError> {
+        if self.active.is_none() {
+            self.write_indexes(place)?;
+            if let Some(indexes) = self.indexes.take() {
+                self.latest = OnceCell::from(indexes.latest);
+            }
+        }
+        Ok(())
+    }
+
     /// None where a file is missing or damaged.
     fn read_indexes(&self, place: &Place) -> Result<Option<Indexes>, StorageError> {
         let read = |kind| place.folder.read_file(&place.file(kind, self.base_offset));
@@ -242,6 +292,7 @@ impl Segment {
         };
         let mut indexes = Indexes::new(self.base_offset);
         indexes.written = (offsets.len(), times.len());
+        indexes.stale = false;
         (indexes.offsets, indexes.times) = (offsets, times);
         if let Some((timestamp, offset)) = indexes.times.last() {
             indexes.latest = (timestamp, self.base_offset.plus(i64::from(offset)));
@@ -356,11 +407,11 @@ impl Segment {
         let Some(indexes) = self.indexes.get_mut() else { return Ok(Vec::new()) };
         let mut files = Vec::new();
         let (offsets, times) = indexes.written;
-        if offsets < indexes.offsets.len() || offsets == 0 || indexes.stale {
+        if offsets < indexes.offsets.len() || indexes.stale {
             let path = place.file(FileKind::OffsetIndex, base);
             files.push(extend(place, path, offsets * OFFSET_ENTRY_BYTES, &indexes.offsets.encode(offsets))?);
         }
-        if times < indexes.times.len() || times == 0 || indexes.stale {
+        if times < indexes.times.len() || indexes.stale {
             let path = place.file(FileKind::TimeIndex, base);
             files.push(extend(place, path, times * TIME_ENTRY_BYTES, &indexes.times.encode(times))?);
         }

@@ -49,6 +49,9 @@ impl Log {
     pub fn maintain(&mut self, now: Timestamp, high_watermark: Offset) -> Result<Maintained, StorageError> {
         self.place.folder.check()?;
         self.producers.expire(now, self.config.producer_id_expiration_ms);
+        for segment in &mut self.segments {
+            segment.unload(&self.place)?;
+        }
         let log_start = self.log_start;
         let deletable = self.deletable(now, high_watermark)?;
         let segments_deleted = deletable.min(SEGMENTS_AT_ONCE);
@@ -91,7 +94,7 @@ impl Log {
 
     fn latest_timestamp(&self, index: usize) -> Result<Timestamp, StorageError> {
         let Some(segment) = self.segments.get(index) else { return Ok(Timestamp::NONE) };
-        let latest = segment.indexes(&self.place, self.config.index_interval_bytes)?.latest.0;
+        let latest = segment.latest(&self.place, self.config.index_interval_bytes)?.0;
         Ok(if latest == Timestamp::NONE { segment.created } else { latest })
     }
 

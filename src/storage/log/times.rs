@@ -30,7 +30,7 @@ impl Log {
         self.place.folder.check()?;
         let interval_bytes = self.config.index_interval_bytes;
         for segment in &self.segments {
-            if segment.indexes(&self.place, interval_bytes)?.latest.0 < timestamp {
+            if segment.latest(&self.place, interval_bytes)?.0 < timestamp {
                 continue;
             }
             let found = self.first_record(segment, timestamp, |record| record.timestamp >= timestamp)?;
@@ -47,7 +47,7 @@ impl Log {
         let mut latest = Timestamp::NONE;
         let mut holder = None;
         for segment in &self.segments {
-            let here = segment.indexes(&self.place, self.config.index_interval_bytes)?.latest.0;
+            let here = segment.latest(&self.place, self.config.index_interval_bytes)?.0;
             if here > latest {
                 (latest, holder) = (here, Some(segment));
             }

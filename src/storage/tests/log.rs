@@ -1,9 +1,13 @@
 //! Append, read, roll, flush and restart of one log.
+#![allow(clippy::unwrap_used, reason = "a failure is a failed test")]
 
 mod common;
 
+use std::path::Path;
+
 use common::*;
-use model::{LeaderEpoch, Offset};
+use env::Disk;
+use model::{LeaderEpoch, Offset, Timestamp};
 use storage::{LogConfig, ReadError, Slice};
 
 #[test]
@@ -81,4 +85,91 @@ fn a_power_cut_takes_only_what_was_not_flushed() {
     let expected: Vec<_> = (0..node.log.log_end().0 / 2).map(|n| (n * 2, n * 2 + 1)).collect();
     assert_eq!(all_offsets(&node.log), expected);
     assert_eq!(node.log.topic_id(), topic_id());
+}
+
+#[test]
+fn after_a_kill_only_what_lies_behind_the_recovery_point_is_read() {
+    let mut node = Node::without_tail(LogConfig { index_interval_bytes: 100, ..LogConfig::default() });
+    for _ in 0..30 {
+        append(&mut node.log, &records(2));
+    }
+    flush(&mut node.log);
+    node.checkpoint(Offset(60));
+    append(&mut node.log, &records(2));
+    let log = Path::new(FOLDER).join("topic-0/00000000000000000000.log");
+    node.disk.rot(&log, 500).unwrap();
+    let node = node.kill();
+    assert_eq!(node.log.log_end(), Offset(62), "what was flushed is not looked at");
+    node.disk.rot(&log, 500).unwrap();
+    assert_eq!(all_offsets(&node.log).len(), 31);
+}
+
+#[test]
+fn what_rotted_behind_the_recovery_point_is_cut_off_with_what_follows() {
+    let mut node = Node::without_tail(LogConfig::default());
+    for _ in 0..30 {
+        append(&mut node.log, &records(2));
+    }
+    let size = records(2).len() as u64;
+    let log = Path::new(FOLDER).join("topic-0/00000000000000000000.log");
+    node.disk.rot(&log, 10 * size + 70).unwrap();
+    let mut node = node.kill();
+    assert_eq!(node.log.log_end(), Offset(20));
+    assert_eq!(append(&mut node.log, &records(1)).base_offset, Offset(20));
+}
+
+#[test]
+fn closed_segments_are_read_and_searched_also_when_their_indexes_are_not_in_memory() {
+    let mut node = Node::without_tail(small_segments());
+    for n in 0..40 {
+        append(&mut node.log, &records_at(2, Timestamp(NOW.0 + n)));
+    }
+    let before = all_offsets(&node.log);
+    let flushed = flush(&mut node.log);
+    node.log.maintain(NOW, flushed).unwrap();
+    for n in (0..40).rev() {
+        let found = node.log.offset_for_timestamp(Timestamp(NOW.0 + n)).unwrap().unwrap();
+        assert_eq!((found.offset, found.timestamp), (Offset(2 * n), Timestamp(NOW.0 + n)));
+    }
+    assert_eq!(all_offsets(&node.log), before);
+    node.log.maintain(NOW, flushed).unwrap();
+    for name in node.names().iter().filter(|name| name.contains("index")) {
+        node.disk.remove_file(&Path::new(FOLDER).join("topic-0").join(name)).unwrap();
+    }
+    assert_eq!(all_offsets(&node.log), before, "an index that is missing is made anew");
+    node.log.maintain(NOW, flushed).unwrap();
+    assert!(node.names().contains(&"00000000000000000000.timeindex".to_owned()));
+    assert_eq!(node.log.max_timestamp().unwrap().map(|found| found.offset), Some(Offset(78)));
+}
+
+#[test]
+fn an_epoch_is_on_disk_when_its_flush_job_is_done_also_without_a_record() {
+    let mut node = Node::new(LogConfig::default());
+    append(&mut node.log, &records(2));
+    flush(&mut node.log);
+    node.log.assign_epoch(LeaderEpoch(5), Offset(2)).unwrap();
+    assert_eq!(node.file("leader-epoch-checkpoint"), b"0\n1\n1 0\n", "not before");
+    assert_eq!(flush(&mut node.log), Offset(2));
+    assert_eq!(node.file("leader-epoch-checkpoint"), b"0\n2\n1 0\n5 2\n");
+    assert_eq!(node.log.epoch_end(LeaderEpoch(1)), Some((LeaderEpoch(1), Offset(2))));
+    assert_eq!(node.log.epoch_end(LeaderEpoch(6)), None);
+}
+
+#[test]
+fn a_flush_that_began_before_a_truncation_proves_nothing() {
+    let mut node = Node::new(LogConfig::default());
+    for _ in 0..3 {
+        append(&mut node.log, &records(2));
+    }
+    let job = node.log.flush_job().unwrap();
+    node.log.truncate_to(Offset(2), NOW).unwrap();
+    append(&mut node.log, &records(4));
+    assert_eq!(node.log.flush_done(&job, Ok(())).unwrap(), Offset(0));
+    assert_eq!(flush(&mut node.log), Offset(6));
+}
+
+#[test]
+fn a_log_can_be_handed_to_another_thread() {
+    fn check<T: Send>(_: &T) {}
+    check(&Node::new(LogConfig::default()).log);
 }
