@@ -44,7 +44,7 @@ pub(crate) async fn handle(
                     } else {
                         find(node, &image, &topic.name, wanted, (isolation, version))
                     };
-                    lower(wanted.partition_index, found)
+                    lower(wanted.partition_index, found, version)
                 })
                 .collect();
             ListOffsetsTopicResponse::default().with_name(topic.name).with_partitions(partitions)
@@ -125,7 +125,10 @@ fn below(end: Offset, found: Result<Option<TimestampOffset>, StorageError>) -> R
         .map(|found| (found.timestamp, found.offset, found.leader_epoch)))
 }
 
-fn lower(index: i32, found: Result<Found, ErrorCode>) -> ListOffsetsPartitionResponse {
+/// Leader epochs are told from version 4 on.
+const LEADER_EPOCH_VERSION_MIN: i16 = 4;
+
+fn lower(index: i32, found: Result<Found, ErrorCode>, version: i16) -> ListOffsetsPartitionResponse {
     let response = ListOffsetsPartitionResponse::default().with_partition_index(index);
     let (error, (timestamp, offset, epoch)) = match found {
         Ok(found) => (ErrorCode::None, found.unwrap_or((Timestamp::NONE, Offset(-1), LeaderEpoch::NONE))),
@@ -135,5 +138,5 @@ fn lower(index: i32, found: Result<Found, ErrorCode>) -> ListOffsetsPartitionRes
         .with_error_code(error.code())
         .with_timestamp(timestamp.0)
         .with_offset(offset.0)
-        .with_leader_epoch(epoch.0)
+        .with_leader_epoch(if version < LEADER_EPOCH_VERSION_MIN { -1 } else { epoch.0 })
 }
