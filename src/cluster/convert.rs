@@ -12,7 +12,8 @@ pub(crate) fn control_record(record: &quorum::ControlRecord) -> ControlRecord {
     match record {
         quorum::ControlRecord::LeaderChange { leader, voters, granting } => {
             ControlRecord::LeaderChange(LeaderChangeMessage {
-                version: 1,
+                // Kafka 4.4 writes, and its tools read, no other; version 1 would add the voters' log folders.
+                version: 0,
                 leader_id: leader.0,
                 voters: voters.iter().map(leader_change_voter).collect(),
                 granting_voters: granting.iter().map(leader_change_voter).collect(),
@@ -24,7 +25,7 @@ pub(crate) fn control_record(record: &quorum::ControlRecord) -> ControlRecord {
 }
 
 fn leader_change_voter(key: &ReplicaKey) -> leader_change_message::Voter {
-    leader_change_message::Voter { voter_id: key.id.0, voter_directory_id: key.directory }
+    leader_change_message::Voter { voter_id: key.id.0, ..leader_change_message::Voter::default() }
 }
 
 /// The record of this `kraft.version`.
