@@ -174,11 +174,7 @@ mod tests {
 
     fn snapshot() -> Snapshot {
         let voter = Voter::new(ReplicaKey::new(NodeId(1), Uuid([7; 16])));
-        let feature = FeatureLevelRecord {
-            name: "group.version".to_owned(),
-            feature_level: 1,
-            ..FeatureLevelRecord::default()
-        };
+        let feature = FeatureLevelRecord { name: "group.version".to_owned(), feature_level: 1 };
         Snapshot {
             kraft_version: 1,
             voters: [voter].into_iter().collect(),
