@@ -44,7 +44,7 @@ def python():
         _command(["python3", "-m", "venv", folder])
         _command([folder / "bin" / "pip", "install", "-q", "--disable-pip-version-check", "-r", wanted])
 
-    return _cached("python", [wanted], fill, in_place=True) / "bin" / "python"
+    return cached("python", [wanted], fill, in_place=True) / "bin" / "python"
 
 
 def node_modules(package_json):
@@ -55,7 +55,7 @@ def node_modules(package_json):
         npm = program("npm", "nodejs", "npm")
         _command([npm, "install", "--silent", "--no-audit", "--no-fund", "--prefix", folder])
 
-    return _cached("node", [package_json], fill) / "node_modules"
+    return cached("node", [package_json], fill) / "node_modules"
 
 
 def jars(pom, **properties):
@@ -67,7 +67,7 @@ def jars(pom, **properties):
         goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={folder}"]
         _command([mvn, "-q", "-B", "-f", pom, *defines, *goal])
 
-    return _cached("jars", [pom, *properties.values()], fill)
+    return cached("jars", [pom, *properties.values()], fill)
 
 
 def kafka():
@@ -80,7 +80,7 @@ def java():
     return program("java", "default-jdk-headless")
 
 
-def _cached(kind, inputs, fill, in_place=False):
+def cached(kind, inputs, fill, in_place=False):
     """A folder that `fill` fills once for the same inputs (files count by content). An interrupted fill is done again;
     `in_place` is for what may not be moved once it is made."""
     digest = hashlib.sha256()
