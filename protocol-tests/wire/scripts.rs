@@ -162,7 +162,7 @@ fn bad_batches(run: &mut Run) -> io::Result<()> {
         ("last_offset_delta_too_small", |batch| batch[26] = 0),
         ("last_offset_delta_too_large", |batch| batch[26] = 5),
         ("far_future", |batch| {
-            batch[27..43].copy_from_slice(&[0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 1])
+            batch[27..43].copy_from_slice(&[0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 1]);
         }),
         ("max_timestamp_too_small", |batch| batch[35..43].fill(0)),
         ("count_too_small", |batch| batch[60] = 1),
