@@ -8,7 +8,7 @@ struct Explained {
     /// What the difference holds.
     difference: &'static str,
     /// Why it stays.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the reader"))]
+    #[expect(dead_code, reason = "for the reader")]
     reason: &'static str,
 }
 

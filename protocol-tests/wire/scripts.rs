@@ -77,7 +77,8 @@ fn member_offsets(run: &mut Run, version: i16, group: &str) -> io::Result<()> {
     run.step(&name("commit_of_nobody"), 8, commit_version, commit("nobody", 1))?;
     run.step(&name("commit_of_no_member"), 8, commit_version, commit("", -1))?;
     let topics = json!([{"Name": READ, "TopicId": "$id:w-read", "PartitionIndexes": [0, 1]}]);
-    let fetch = json!({"GroupId": group, "Topics": topics,
+    let by_name = json!([{"Name": READ, "PartitionIndexes": [0, 1]}]);
+    let fetch = json!({"GroupId": group, "Topics": by_name,
         "Groups": [{"GroupId": group, "MemberId": null, "MemberEpoch": -1, "Topics": topics}]});
     run.step(&name("fetch_offsets"), 9, (version + 1).clamp(1, 10), fetch)?;
     let delete = json!({"GroupId": group, "Topics": [{"Name": READ, "Partitions": [{"PartitionIndex": 0}]}]});
