@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use model::{ErrorCode, Offset, ProducerEpoch, ProducerId, Sequence};
+use model::{ErrorCode, LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence};
 use protocol::batch::{BatchError, CodecError};
 
 /// Why a log or its folder cannot do what was asked.
@@ -146,6 +146,14 @@ pub enum AppendError {
         /// The log end offset.
         log_end: Offset,
     },
+    /// The log knows of a newer leader: who appends is not the leader any more.
+    #[error("leader epoch {epoch} is older than the log's latest epoch {latest}")]
+    FencedLeaderEpoch {
+        /// The appender's epoch.
+        epoch: LeaderEpoch,
+        /// The log's.
+        latest: LeaderEpoch,
+    },
     /// Offsets are used up.
     #[error("the partition has no offsets left")]
     OffsetsExhausted,
@@ -166,6 +174,7 @@ impl From<&AppendError> for ErrorCode {
             AppendError::UnsupportedCodec(_) => Self::UnsupportedCompressionType,
             AppendError::OutOfOrderSequence { .. } => Self::OutOfOrderSequenceNumber,
             AppendError::InvalidProducerEpoch { .. } => Self::InvalidProducerEpoch,
+            AppendError::FencedLeaderEpoch { .. } => Self::NotLeaderOrFollower,
             AppendError::OffsetsOutOfOrder { .. } | AppendError::OffsetsExhausted => Self::UnknownServerError,
             AppendError::Storage(error) => error.into(),
         }

@@ -11,6 +11,9 @@ use crate::index::OffsetIndex;
 
 /// Bytes read at once where only a few headers are looked at.
 pub(crate) const LOOK_BYTES: usize = 4 << 10;
+/// Bytes read at once where the headers of many batches are looked at: small batches come together, large ones are
+/// passed over.
+pub(crate) const WALK_BYTES: usize = 64 << 10;
 /// Bytes read at once where all is read.
 pub(crate) const SWEEP_BYTES: usize = 256 << 10;
 

@@ -19,7 +19,7 @@ use crate::folder_state::{FolderState, Purpose};
 use crate::index::{OFFSET_ENTRY_BYTES, OffsetIndex, TIME_ENTRY_BYTES, TimeIndex, relative};
 use crate::names::FileKind;
 use crate::open_files::FileKey;
-use crate::scan::{self, LOOK_BYTES, SWEEP_BYTES, Scan, ScanError};
+use crate::scan::{self, LOOK_BYTES, SWEEP_BYTES, Scan, ScanError, WALK_BYTES};
 
 /// The folder of one partition, in its log folder.
 pub(crate) struct Place {
@@ -232,7 +232,7 @@ impl Segment {
         let mut indexes = self.read_indexes(place)?.unwrap_or_else(|| Indexes::new(self.base_offset));
         if indexes.times.last().is_none() && self.size > 0 {
             let file = self.file(place)?;
-            let scan = Scan::new(&*file, 0, self.size, LOOK_BYTES);
+            let scan = Scan::new(&*file, 0, self.size, WALK_BYTES);
             indexes = Indexes::new(self.base_offset);
             place.scanned(self.base_offset, note_all(&mut indexes, scan, interval_bytes))?;
         }
@@ -324,7 +324,7 @@ impl Segment {
             };
             let header = &batch.header;
             let fits = header.base_offset >= checked.next_offset
-                && header.leader_epoch >= checked.leader_epoch
+                && (header.leader_epoch >= checked.leader_epoch || header.leader_epoch == LeaderEpoch::NONE)
                 && relative(self.base_offset, header.last_offset()).is_some();
             if !fits || batch.verify_crc().is_err() {
                 break;
@@ -332,7 +332,7 @@ impl Segment {
             indexes.note(position, header, interval_bytes);
             visit(&batch);
             checked.next_offset = header.next_offset();
-            checked.leader_epoch = header.leader_epoch;
+            checked.leader_epoch = checked.leader_epoch.max(header.leader_epoch);
             checked.valid_bytes = position + header.size() as u64;
         }
         self.indexes = OnceCell::from(indexes);

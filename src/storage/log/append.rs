@@ -81,6 +81,7 @@ impl Log {
         origin: Origin,
         headers: &mut Vec<BatchHeader>,
     ) -> Result<Appended, AppendError> {
+        self.check_epoch(epoch)?;
         let rewritten = check::leader_batches(&self.config, bytes, now, origin, headers)?;
         if let Some(original) = self.check_producers(headers, origin)? {
             return Ok(self.duplicate(original));
@@ -102,6 +103,13 @@ impl Log {
             duplicate_of: None,
             log_start: self.log_start,
         })
+    }
+
+    fn check_epoch(&self, epoch: LeaderEpoch) -> Result<(), AppendError> {
+        match self.epochs.latest().filter(|latest| epoch < *latest && epoch != LeaderEpoch::NONE) {
+            Some(latest) => Err(AppendError::FencedLeaderEpoch { epoch, latest }),
+            None => Ok(()),
+        }
     }
 
     fn duplicate(&self, original: ProducerWindowBatch) -> Appended {
@@ -169,6 +177,7 @@ impl Log {
             if batch.header.base_offset < log_end {
                 return Err(AppendError::OffsetsOutOfOrder { offset: batch.header.base_offset, log_end });
             }
+            self.check_epoch(batch.header.leader_epoch)?;
             log_end = batch.header.next_offset();
             headers.push(batch.header);
         }

@@ -19,7 +19,7 @@ use crate::epochs::{self, LeaderEpochs};
 use crate::folder_state::FolderState;
 use crate::names::{FileKind, SegmentFile, Suffix};
 use crate::producers::Producers;
-use crate::scan::{LOOK_BYTES, Scan};
+use crate::scan::{Scan, WALK_BYTES};
 use crate::segment::{Place, Segment};
 use crate::tail::Tail;
 use crate::{LogConfig, StorageError, partition_metadata, snapshot};
@@ -210,7 +210,7 @@ impl Log {
         for segment in self.segments.iter().skip(self.segment_of(from)) {
             let Some((start, _)) = segment.find(&self.place, from, interval_bytes)? else { continue };
             let file = segment.file(&self.place)?;
-            let mut scan = Scan::new(&*file, start, segment.size, LOOK_BYTES);
+            let mut scan = Scan::new(&*file, start, segment.size, WALK_BYTES);
             while let Some((position, header)) =
                 self.place.scanned(segment.base_offset, scan.next_header())?
             {
@@ -273,7 +273,7 @@ impl Log {
         let indexes = segment.indexes(&self.place, interval_bytes)?;
         let start = u64::from(indexes.offsets.position_before(stop.saturating_sub(bytes)));
         let file = segment.file(&self.place)?;
-        let (mut scan, mut headers) = (Scan::new(&*file, start, stop, LOOK_BYTES), Vec::new());
+        let (mut scan, mut headers) = (Scan::new(&*file, start, stop, WALK_BYTES), Vec::new());
         while let Some((_, header)) = self.place.scanned(segment.base_offset, scan.next_header())? {
             headers.push(header);
         }
@@ -400,7 +400,7 @@ fn swap_end(place: &Place, base: Offset, length: u64) -> Result<Offset, StorageE
     path.push(".swap");
     let path = Path::new(&path);
     let file = place.folder.checked(path, place.folder.disk.open(path, env::Open::Read))?;
-    let mut scan = Scan::new(&*file, 0, length, LOOK_BYTES);
+    let mut scan = Scan::new(&*file, 0, length, WALK_BYTES);
     let mut end = base.plus(1);
     while let Some((_, header)) = place.scanned(base, scan.next_header())? {
         end = header.next_offset();

@@ -227,3 +227,17 @@ fn a_follower_takes_over_offsets_epochs_and_gaps() {
     let node = follower.kill();
     assert_eq!(node.log.log_end(), Offset((1 << 33) + 1));
 }
+
+#[test]
+fn who_is_not_the_leader_any_more_appends_nothing() {
+    let mut node = Node::new(LogConfig::default());
+    append(&mut node.log, &records(1));
+    node.log.assign_epoch(LeaderEpoch(4), Offset(1)).unwrap();
+    let old = node.log.append_as_leader(&records(1), LeaderEpoch(3), NOW, Origin::Client).unwrap_err();
+    assert_eq!(ErrorCode::from(&old), ErrorCode::NotLeaderOrFollower);
+    let mut copied = records(1).to_vec();
+    set_base_offset(&mut copied, Offset(1));
+    protocol::batch::set_leader_epoch(&mut copied, LeaderEpoch(3));
+    assert!(matches!(node.log.append_as_follower(&copied, NOW), Err(AppendError::FencedLeaderEpoch { .. })));
+    assert_eq!(node.log.log_end(), Offset(1));
+}

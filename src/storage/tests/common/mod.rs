@@ -126,7 +126,8 @@ pub(crate) fn produced(producer_id: i64, epoch: i16, sequence: i32, count: usize
 }
 
 pub(crate) fn append(log: &mut Log, bytes: &[u8]) -> Appended {
-    log.append_as_leader(bytes, LeaderEpoch(1), NOW, Origin::Client).unwrap()
+    let epoch = log.latest_epoch().unwrap_or(LeaderEpoch(1)).max(LeaderEpoch(1));
+    log.append_as_leader(bytes, epoch, NOW, Origin::Client).unwrap()
 }
 
 pub(crate) fn flush(log: &mut Log) -> Offset {
