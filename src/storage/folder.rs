@@ -23,7 +23,6 @@ use std::sync::Arc;
 use env::{Disk, write_atomic};
 use model::{BrokerEpoch, DirectoryId, Limits, Offset, Timestamp, TopicId, TopicPartition};
 
-use crate::checkpoint::{self, Offsets};
 use crate::folder_state::FolderState;
 use crate::log::recover::Opening;
 use crate::names::PartitionFolder;
@@ -38,8 +37,6 @@ pub struct LogFolder {
     meta: MetaProperties,
     was_clean: bool,
     last_broker_epoch: Option<BrokerEpoch>,
-    log_starts: Offsets,
-    high_watermarks: Offsets,
     _lock: Box<dyn Send + Sync>,
 }
 
@@ -105,11 +102,8 @@ impl LogFolder {
         // The clean-shutdown file is gone for good; partitions' folders that a killed process made are not.
         disk.sync_dir(folder).map_err(|error| io(folder, error))?;
         let state = Arc::new(FolderState::new(disk, folder.to_owned(), tail));
-        let read = |name| read_offsets(&state, name).map_err(|error| io(&folder.join(name), error));
-        state.set_recovery_points(read(checkpoint::RECOVERY_POINT)?);
+        state.read_checkpoints().map_err(|error| io(folder, error))?;
         Ok(Self {
-            log_starts: read(checkpoint::LOG_START)?,
-            high_watermarks: read(checkpoint::HIGH_WATERMARK)?,
             was_clean: clean.is_some(),
             last_broker_epoch: clean.as_deref().and_then(clean_shutdown::parse),
             meta,
@@ -174,9 +168,9 @@ impl LogFolder {
         self.state.disk.exists(&path).unwrap_or(false)
     }
 
-    /// The high watermark that was checkpointed.
+    /// The high watermark that was checkpointed; none of a log that was made since.
     pub fn high_watermark(&self, topic_partition: &TopicPartition) -> Option<Offset> {
-        self.high_watermarks.get(topic_partition).copied()
+        self.state.high_watermark(topic_partition)
     }
 
     /// Opens a partition's log; makes it where there is none. Once for each partition in this folder's life.
@@ -190,10 +184,12 @@ impl LogFolder {
         config: LogConfig,
         now: Timestamp,
     ) -> Result<Log, StorageError> {
-        let known = |offsets: &Offsets| offsets.get(topic_partition).copied().unwrap_or(Offset(0));
+        if !self.has_partition(topic_partition) {
+            self.state.forget_checkpoints(topic_partition)?;
+        }
         let opening = Opening {
             recovery_point: self.state.recovery_point(topic_partition),
-            log_start: known(&self.log_starts),
+            log_start: self.state.log_start(topic_partition),
             was_clean: self.was_clean,
             now,
         };
@@ -203,12 +199,7 @@ impl LogFolder {
     /// Replaces the three checkpoints by what these logs say; they must be all logs of the folder, each as
     /// [`Log::checkpoint`] gave it.
     pub fn checkpoint(&self, logs: &[LogCheckpoint]) -> Result<(), StorageError> {
-        let rows = |offset: fn(&LogCheckpoint) -> Offset| -> Vec<(&TopicPartition, Offset)> {
-            logs.iter().map(|log| (&log.topic_partition, offset(log))).collect()
-        };
-        self.state.write_recovery_points(&rows(|log| log.recovery_point))?;
-        self.state.write_checkpoint(checkpoint::LOG_START, &rows(|log| log.log_start))?;
-        self.state.write_checkpoint(checkpoint::HIGH_WATERMARK, &rows(|log| log.high_watermark))
+        self.state.write_checkpoints(logs)
     }
 
     /// One step of upkeep: removes a partition whose deletion was cut off, and renews the reserve when space is free.
@@ -290,17 +281,4 @@ fn take_clean_shutdown(disk: &dyn Disk, folder: &Path) -> io::Result<Option<Vec<
     let bytes = disk.read(&path, Limits::SMALL_FILE_BYTES_MAX)?;
     disk.remove_file(&path)?;
     Ok(Some(bytes))
-}
-
-/// A checkpoint's offsets. One that is damaged counts as missing: the logs are then read from their start.
-fn read_offsets(state: &FolderState, name: &str) -> io::Result<Offsets> {
-    let path = state.path.join(name);
-    let bytes = match state.disk.read(&path, Limits::SMALL_FILE_BYTES_MAX) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Offsets::default()),
-        result => result?,
-    };
-    Ok(checkpoint::parse_offsets(&bytes).unwrap_or_else(|error| {
-        tracing::warn!(path = %path.display(), error, "checkpoint is not used");
-        Offsets::default()
-    }))
 }

@@ -5,12 +5,12 @@
 
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
-use env::{Disk, File, Open, write_atomic};
-use model::{Limits, Offset, Timestamp, TopicPartition};
+use env::{Disk, File, Open};
+use model::{Limits, Timestamp};
 
-use crate::checkpoint::{self, Offsets};
+use crate::checkpoints::Checkpoints;
 use crate::open_files::OpenFiles;
 use crate::reserve::Reserve;
 use crate::{StorageError, TailBudget};
@@ -34,27 +34,16 @@ pub(crate) struct FolderState {
     pub(crate) files: OpenFiles,
     pub(crate) tail: TailBudget,
     pub(crate) reserve: Reserve,
-    recovery_points: Mutex<RecoveryPoints>,
+    pub(crate) checkpoints: Mutex<Checkpoints>,
     offline: OnceLock<StorageError>,
-}
-
-/// What the recovery-point checkpoint says.
-///
-/// A log that is cut below its recovery point and written again is not on disk up to there any more: the checkpoint is
-/// lowered before the cut. One that was being gathered at that moment must not raise it again.
-#[derive(Default)]
-struct RecoveryPoints {
-    written: Offsets,
-    /// Where logs were cut since what they are was last gathered.
-    cut: Offsets,
 }
 
 impl FolderState {
     pub(crate) fn new(disk: Arc<dyn Disk>, path: PathBuf, tail: TailBudget) -> Self {
         let files = OpenFiles::new(Limits::OPEN_FILES_MAX);
         let reserve = Reserve::new(path.clone());
-        let recovery_points = Mutex::default();
-        Self { disk, path, files, tail, reserve, recovery_points, offline: OnceLock::new() }
+        let checkpoints = Mutex::default();
+        Self { disk, path, files, tail, reserve, checkpoints, offline: OnceLock::new() }
     }
 
     /// # Errors
@@ -146,65 +135,6 @@ impl FolderState {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             result => self.checked(path, result),
         }
-    }
-
-    /// Takes over what the checkpoint says.
-    pub(crate) fn set_recovery_points(&self, written: Offsets) {
-        self.points().written = written;
-    }
-
-    /// Below it everything of this log was on disk, by the checkpoint.
-    pub(crate) fn recovery_point(&self, log: &TopicPartition) -> Offset {
-        self.points().written.get(log).copied().unwrap_or(Offset(0))
-    }
-
-    /// What this log is now is being gathered for a checkpoint.
-    pub(crate) fn gather_recovery_point(&self, log: &TopicPartition) {
-        self.points().cut.remove(log);
-    }
-
-    /// The log is about to be cut at `end`. Waits for the disk where the checkpoint says more.
-    pub(crate) fn lower_recovery_point(&self, log: &TopicPartition, end: Offset) -> Result<(), StorageError> {
-        let mut points = self.points();
-        let cut = points.cut.entry(log.clone()).or_insert(end);
-        *cut = end.min(*cut);
-        match points.written.get_mut(log).filter(|written| **written > end) {
-            Some(written) => *written = end,
-            None => return Ok(()),
-        }
-        let mut rows: Vec<_> = points.written.iter().map(|(log, offset)| (log, *offset)).collect();
-        rows.sort_unstable();
-        self.write_checkpoint(checkpoint::RECOVERY_POINT, &rows)
-    }
-
-    /// Writes the recovery points of all logs of the folder.
-    pub(crate) fn write_recovery_points(
-        &self,
-        rows: &[(&TopicPartition, Offset)],
-    ) -> Result<(), StorageError> {
-        let mut points = self.points();
-        let lowered =
-            |log: &TopicPartition, offset: Offset| points.cut.get(log).map_or(offset, |cut| offset.min(*cut));
-        let rows: Vec<_> = rows.iter().map(|(log, offset)| (*log, lowered(log, *offset))).collect();
-        self.write_checkpoint(checkpoint::RECOVERY_POINT, &rows)?;
-        points.written = rows.into_iter().map(|(log, offset)| (log.clone(), offset)).collect();
-        Ok(())
-    }
-
-    /// Replaces a checkpoint, durably.
-    pub(crate) fn write_checkpoint(
-        &self,
-        name: &str,
-        rows: &[(&TopicPartition, Offset)],
-    ) -> Result<(), StorageError> {
-        self.check()?;
-        let text = checkpoint::encode_offsets(rows);
-        let path = self.path.join(name);
-        self.with_reserve(&path, || write_atomic(&*self.disk, &path, text.as_bytes()))
-    }
-
-    fn points(&self) -> std::sync::MutexGuard<'_, RecoveryPoints> {
-        self.recovery_points.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// # Errors

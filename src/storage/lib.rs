@@ -14,6 +14,7 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 mod checkpoint;
+mod checkpoints;
 mod clean_shutdown;
 mod config;
 mod epochs;

@@ -124,6 +124,8 @@ impl Log {
 
     /// The folder is about to be removed: what is still in flight need not find it.
     pub(super) fn abandon_flushes(&self) {
+        // Whoever renames now holds the lock; who comes later finds the folder gone, whatever has its name then.
+        let _committed = self.epoch_file.committed.lock().unwrap_or_else(PoisonError::into_inner);
         self.epoch_file.names.gone.store(true, Ordering::Release);
     }
 }
@@ -236,11 +238,11 @@ only_sync!(FolderNames, self => { self.unless_gone(self.disk.sync_dir(&self.path
 
 only_sync!(EpochCommit, self => {
     let mut committed = self.committed.lock().unwrap_or_else(PoisonError::into_inner);
-    if *committed >= self.number {
+    if *committed >= self.number || self.names.gone.load(Ordering::Acquire) {
         return Ok(());
     }
-    let renamed = self.file.sync().and_then(|()| self.names.rename(&self.aside, epochs::FILE));
-    self.names.unless_gone(renamed)?;
+    self.file.sync()?;
+    self.names.rename(&self.aside, epochs::FILE)?;
     *committed = self.number;
     self.names.sync()
 });

@@ -215,3 +215,17 @@ fn stray_folders_and_other_names_are_no_partitions() {
     let names: Vec<_> = found.iter().map(|log| (log.topic_partition.clone(), log.topic_id)).collect();
     assert_eq!(names, [(TopicPartition::new("b", 1), None), (topic_partition(), Some(topic_id()))]);
 }
+
+#[test]
+fn a_log_that_is_made_again_inherits_nothing_from_the_checkpoints() {
+    let mut node = filled(small_segments(), 10);
+    node.log.advance_log_start(Offset(6)).unwrap();
+    node.checkpoint(Offset(20));
+    node.log.delete().unwrap();
+    node.log = node.folder.open_log(&topic_partition(), topic_id(), small_segments(), NOW).unwrap();
+    assert_eq!(node.folder.high_watermark(&topic_partition()), None);
+    append(&mut node.log, &records(3));
+    let node = node.kill();
+    assert_eq!((node.log.log_start(), node.log.log_end()), (Offset(0), Offset(3)));
+    assert_eq!(node.log.flushed_end(), Offset(0));
+}
