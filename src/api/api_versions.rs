@@ -62,9 +62,11 @@ fn lower(node: &Node, version: i16) -> ApiVersionsResponse {
                 .with_max_version(feature.max)
         })
         .collect();
+    let kraft_version = ("kraft.version", node.cluster.kraft_version());
     let finalized = image
         .features
         .iter()
+        .chain(std::iter::once(kraft_version))
         .filter(|(_, level)| *level > 0)
         .map(|(name, level)| {
             FinalizedFeatureKey::default()

@@ -34,6 +34,7 @@ pub struct Config {
 /// A handle on the metadata of the cluster. Cheap to share.
 pub struct Cluster {
     config: Config,
+    kraft_version: i16,
     shared: Arc<Shared>,
     mailbox: mpsc::Sender<Command>,
 }
@@ -58,15 +59,21 @@ impl Cluster {
             image: ArcSwap::from_pointee(boot.image.clone()),
             applied: watch::Sender::new(boot.image.end()),
         });
+        let kraft_version = boot.kraft_version;
         let (mailbox, commands) = mpsc::channel(MAILBOX);
         let driver = Driver::new(env.clone(), &config, boot, shared.clone(), replication);
         env.exec.spawn("cluster", Box::pin(driver.run(commands, closing, fatal)));
-        Arc::new(Self { config, shared, mailbox })
+        Arc::new(Self { config, kraft_version, shared, mailbox })
     }
 
     /// The cluster's id.
     pub fn cluster_id(&self) -> &ClusterId {
         &self.config.cluster_id
+    }
+
+    /// The level of `kraft.version`, which stands in the control records and not in the image.
+    pub fn kraft_version(&self) -> i16 {
+        self.kraft_version
     }
 
     /// What this node was started with.
