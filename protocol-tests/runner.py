@@ -49,6 +49,7 @@ def command_line():
     parser.add_argument("suite", nargs="*", help=f"suites to run, of: {', '.join(names)} (all)")
     parser.add_argument("--against", choices=["ottla", "kafka"], default="ottla", help="the broker; kafka tests the tests")
     parser.add_argument("--full", action="store_true", help="all rounds and seeds, not the shorter run of every day")
+    parser.add_argument("--rounds", type=int, help="so many rounds, in suites that count by rounds")
     parser.add_argument("-v", "--verbose", action="store_true", help="print all that the suites print")
     arguments = parser.parse_args()
     unknown = [name for name in arguments.suite if name not in names]
@@ -79,6 +80,7 @@ def suite_environment(arguments):
         "OTTLA_BINARY": str(target / "release" / "ottla"),
         "OTTLA_TESTS_AGAINST": arguments.against,
         "OTTLA_TESTS_FULL": "1" if arguments.full else "",
+        "OTTLA_TESTS_ROUNDS": str(arguments.rounds or ""),
     }
 
 

@@ -1,0 +1,92 @@
+"""Disks that lose power, fail and fill up: ext4 in a file, mounted through a loop device.
+
+This needs root and loop devices. Where they are missing, a `LoopDisk` cannot be made and the case fails: durability is
+not something to skip.
+"""
+
+import fcntl
+import os
+import shutil
+import struct
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+# EXT4_IOC_SHUTDOWN, and its flag for not even writing the journal: what a power cut leaves.
+SHUTDOWN = 0x8004587D
+NO_LOG_FLUSH = 2
+
+
+class LoopDisk:
+    """A small disk of its own. Use it in a `with`: it is unmounted and removed at the end."""
+
+    def __init__(self, mebibytes):
+        self.folder = Path(tempfile.mkdtemp(prefix="ottla-tests-disk-"))
+        self.image, self.mount_point = self.folder / "image", self.folder / "mnt"
+        self.ballast = self.mount_point / "ballast"
+        self.mount_point.mkdir()
+        with self.image.open("wb") as image:
+            image.truncate(mebibytes << 20)
+
+    def __enter__(self):
+        command("mkfs.ext4", "-q", "-F", "-m", "0", self.image)
+        self.mount()
+        return self
+
+    def __exit__(self, *_):
+        if self.mount_point.is_mount():
+            self.unmount()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def mount(self):
+        """Makes it usable; after a power cut this replays the journal."""
+        command("mount", "-o", "loop", self.image, self.mount_point)
+
+    def unmount(self):
+        """Waits for those that a killed process still keeps open."""
+        end = time.monotonic() + 20
+        while subprocess.run(["umount", self.mount_point], stderr=subprocess.DEVNULL).returncode:
+            if time.monotonic() > end:
+                raise RuntimeError(f"{self.mount_point} stays busy")
+            time.sleep(0.05)
+
+    def cut_power(self):
+        """From now on nothing reaches the disk and every call fails, until `restore_power`."""
+        descriptor = os.open(self.mount_point, os.O_RDONLY)
+        try:
+            fcntl.ioctl(descriptor, SHUTDOWN, struct.pack("I", NO_LOG_FLUSH))
+        finally:
+            os.close(descriptor)
+
+    def restore_power(self):
+        """What was synced is there again, and nothing else. Nobody may have a file open."""
+        self.unmount()
+        self.mount()
+
+    def fill(self):
+        """Takes all space that is left."""
+        with self.ballast.open("ab", buffering=0) as ballast:
+            for size in (1 << 20, 1 << 16, 1 << 12):
+                write_until_full(ballast, bytes(size))
+            os.fsync(ballast.fileno())
+
+    def free(self):
+        """Gives that space back."""
+        self.ballast.unlink()
+
+
+def write_until_full(file, block):
+    """Writes a block again and again, until there is no room for one."""
+    try:
+        while True:
+            file.write(block)
+    except OSError:
+        return
+
+
+def command(*words):
+    """Runs a program; its failure says what it wrote."""
+    done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(map(str, words))}: {done.stdout.strip()}")
