@@ -1,4 +1,5 @@
-//! From a body of bytes to a struct: preflight, decode, nothing left.
+//! From a body of bytes to a struct: preflight, then decode. Of a response nothing may be left; what follows a request is
+//! ignored, as Kafka does.
 
 use bytes::Bytes;
 use kafka_protocol::protocol::{Decodable, Request};
@@ -23,11 +24,15 @@ pub enum DecodeError {
 
 /// Decodes the body of a request. Its bytes and strings are slices of `body`: who keeps one keeps the frame.
 ///
+/// Bytes after the message are ignored: librdkafka 2.16 sends three of them with a Metadata request for all topics.
+///
 /// # Errors
-/// Where the body is not exactly one message of this version.
-pub fn decode<R: Request>(version: i16, body: Bytes) -> Result<R, DecodeError> {
-    check_request(R::KEY, version, &body)?;
-    whole(version, body)
+/// Where the body does not begin with a message of this version.
+pub fn decode<R: Request>(version: i16, mut body: Bytes) -> Result<R, DecodeError> {
+    match check_request(R::KEY, version, &body) {
+        Ok(()) | Err(PreflightError::Left(_)) => R::decode(&mut body, version).map_err(DecodeError::Value),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Decodes the body of the response to a request of type `R`.
@@ -93,5 +98,27 @@ impl From<&MessageError> for ErrorCode {
                 Self::UnknownServerError
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::messages::{MetadataRequest, MetadataResponse};
+
+    #[test]
+    fn bytes_after_a_request_are_ignored() {
+        // All topics, as librdkafka 2.16 asks for them.
+        let body = Bytes::from_static(&[0, 0, 0, 0, 1, 0, 0]);
+        let request: MetadataRequest = decode(13, body).expect("decodes");
+        assert_eq!(request.topics, None);
+    }
+
+    #[test]
+    fn bytes_after_a_response_are_refused() {
+        let mut body = bytes::BytesMut::new();
+        kafka_protocol::protocol::Encodable::encode(&MetadataResponse::default(), &mut body, 13).expect("encodes");
+        body.extend_from_slice(&[0]);
+        assert!(decode_response::<MetadataRequest>(13, body.freeze()).is_err());
     }
 }
