@@ -110,7 +110,7 @@ class Reader:
 
     def __init__(self, bootstrap, topic, partitions):
         settings = {"bootstrap.servers": bootstrap, "group.id": topic, "enable.auto.commit": False}
-        settings |= {"auto.offset.reset": "error", "reconnect.backoff.max.ms": 100}
+        settings |= {"auto.offset.reset": "error", "reconnect.backoff.max.ms": 100, "log_level": 2}
         self.consumer = Consumer(settings)
         self.partitions = [TopicPartition(topic, each, OFFSET_BEGINNING) for each in range(partitions)]
         self.consumer.assign(self.partitions)
