@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Why a node does not start, or cannot go on.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum StartError {
+pub enum StartError {
     /// A listener.
     #[error(transparent)]
     Listen(#[from] std::io::Error),
@@ -46,22 +46,32 @@ pub(crate) enum StartError {
     Fatal(#[from] FatalError),
 }
 
-/// Runs a node until it is told to stop, or cannot go on.
-pub(crate) async fn run(config: Config, shutdown: CancellationToken) -> Result<(), StartError> {
+/// Runs a node on this machine until it is told to stop, or cannot go on. Must be called in a tokio runtime.
+///
+/// # Errors
+/// Why it does not start, or cannot go on.
+pub async fn run(config: Config, shutdown: CancellationToken) -> Result<(), StartError> {
     let exec = HostExec::new(Handle::current(), Limits::FLUSHES_AT_ONCE * config.log_dirs().len());
-    let env = host_env(&exec);
+    run_in(host_env(exec), config, shutdown).await
+}
+
+/// Runs a node in a world: this machine's, or a simulated one.
+///
+/// # Errors
+/// Why it does not start, or cannot go on.
+pub async fn run_in(env: Env, config: Config, shutdown: CancellationToken) -> Result<(), StartError> {
     let bound = Bound::bind(env.clone(), config.server()).await?;
     let mut house = House::build(&env, &config, &bound).await?;
     let server = bound.serve(house.node.clone(), house.registry.clone());
     announce::running(config.node_id(), house.cluster.cluster_id());
     let ended = house.until_stopped(&shutdown).await;
-    house.close(&exec, &server).await;
+    house.close(&env, &server).await;
     ended
 }
 
-fn host_env(exec: &HostExec) -> Env {
+fn host_env(exec: HostExec) -> Env {
     let clock = Arc::new(HostClock::new());
-    let exec = Arc::new(exec.clone());
+    let exec = Arc::new(exec);
     let net = TcpNet::new(clock.clone(), exec.clone(), TcpConfig::default());
     Env { clock, exec, net: Arc::new(net), disk: Arc::new(HostDisk), rng: Arc::new(HostRng) }
 }
@@ -110,10 +120,10 @@ impl House {
         }
     }
 
-    async fn close(self, exec: &HostExec, server: &Server) {
+    async fn close(self, env: &Env, server: &Server) {
         server.close().await;
         self.closing.cancel();
-        let left = exec.close(PATIENCE).await;
+        let left = env.exec.close(PATIENCE).await;
         if left > 0 {
             warn!(tasks = left, "some tasks did not end in time");
         }

@@ -29,17 +29,18 @@ use metadata::config::{BrokerConfig, BrokerConfigError, ConfigSource, Described}
 use model::{ClusterId, Map, NodeId};
 
 use layer::Layer;
-pub(crate) use listeners::{Address, Listener, ListenerError};
+pub(crate) use listeners::Listener;
+pub use listeners::{Address, ListenerError};
 pub(crate) use reach::unreachable;
-pub(crate) use reference::reference;
-pub(crate) use remark::Remark;
-pub(crate) use support::support;
+pub use reference::reference;
+pub use remark::Remark;
+pub use support::support;
 
 use crate::logging::{Format, Logging};
 
 /// What a node was told to be.
 #[derive(Debug)]
-pub(crate) struct Config {
+pub struct Config {
     /// The values of Kafka's keys.
     pub(crate) broker: BrokerConfig,
     /// Where to listen, and what to tell clients.
@@ -58,18 +59,19 @@ pub(crate) struct Config {
 
 /// Where to look for configuration.
 #[derive(Debug, Default)]
-pub(crate) struct Sources {
+pub struct Sources {
     /// The file, if one was named.
-    pub(crate) file: Option<PathBuf>,
+    pub file: Option<PathBuf>,
     /// The environment.
-    pub(crate) environment: Vec<(String, String)>,
+    pub environment: Vec<(String, String)>,
     /// `KEY=VALUE` of the command line.
-    pub(crate) set: Vec<String>,
+    pub set: Vec<String>,
 }
 
 /// Why a node cannot be started with what it was told.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ConfigError {
+#[expect(missing_docs, reason = "the message says what each field is")]
+pub enum ConfigError {
     /// The file is not there, or may not be read.
     #[error("cannot read {}: {error}", path.display())]
     Unreadable { path: PathBuf, error: std::io::Error },
@@ -118,7 +120,7 @@ const LOCAL_LISTENER: &str = "PLAINTEXT://127.0.0.1:9092";
 
 impl Sources {
     /// This process's environment, with a file and pairs of the command line.
-    pub(crate) fn of_process(file: Option<PathBuf>, set: Vec<String>) -> Self {
+    pub fn of_process(file: Option<PathBuf>, set: Vec<String>) -> Self {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
@@ -154,7 +156,7 @@ impl Config {
     ///
     /// # Errors
     /// The first thing that is wrong, with its origin.
-    pub(crate) fn load(sources: &Sources) -> Result<Self, ConfigError> {
+    pub fn load(sources: &Sources) -> Result<Self, ConfigError> {
         let layers = sources.layers()?;
         let mut remarks = remark::Remarks::default();
         for layer in &layers {
@@ -186,16 +188,21 @@ impl Config {
     }
 
     /// Every key of brokers with the value that counts.
-    pub(crate) fn described(&self) -> Vec<Described> {
+    pub fn described(&self) -> Vec<Described> {
         self.broker.layers().describe_broker(|_| true)
     }
 
     /// Where a key's value comes from.
-    pub(crate) fn origin(&self, key: &Described) -> &str {
+    pub fn origin(&self, key: &Described) -> &str {
         match key.source {
             ConfigSource::Default => "default",
             _ => self.origins.get(key.name).map_or("an older name of the key", String::as_str),
         }
+    }
+
+    /// What a person should know of what was set, though it does not keep the node from starting.
+    pub fn remarks(&self) -> &[Remark] {
+        &self.remarks
     }
 
     /// The folders that hold the partitions.

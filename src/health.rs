@@ -19,20 +19,30 @@ const CORRELATION_ID: i32 = 0x0771a;
 
 /// Why the node is not well.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum HealthError {
+pub enum HealthError {
     /// Nobody answers.
     #[error("no answer from {address}: {error}")]
-    NoAnswer { address: Address, error: io::Error },
+    NoAnswer {
+        /// Who was asked.
+        address: Address,
+        /// What came instead.
+        error: io::Error,
+    },
     /// Something answers that is not a broker, or one in trouble.
     #[error("{address} answers ApiVersions with error code {code}")]
-    Refused { address: Address, code: i16 },
+    Refused {
+        /// Who was asked.
+        address: Address,
+        /// What it answered.
+        code: i16,
+    },
 }
 
 /// Asks the first listener that is for clients; gives back its address.
 ///
 /// # Errors
 /// There was no good answer within three seconds.
-pub(crate) fn check(config: &Config) -> Result<Address, HealthError> {
+pub fn check(config: &Config) -> Result<Address, HealthError> {
     let for_clients = |listener: &&Listener| listener.advertised.is_some();
     let listener =
         config.listeners.iter().find(for_clients).expect("a configuration has a listener for clients");

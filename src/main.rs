@@ -3,13 +3,6 @@
 //! `ottla` alone is a broker at 127.0.0.1:9092. The exit code is 0 where all went well, 1 where it did not, 2 for a
 //! command line that is not one.
 
-mod announce;
-mod assemble;
-mod config;
-mod health;
-mod logging;
-mod serve;
-
 use std::fmt::Display;
 use std::io::Write;
 use std::path::PathBuf;
@@ -18,7 +11,8 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::config::{Config, Sources};
+use ottla::config::{self, Config, Sources};
+use ottla::{health, serve};
 
 // glibc gives large blocks at addresses where copying is ten times slower on some machines.
 #[global_allocator]
@@ -120,7 +114,7 @@ fn table(config: &Config) -> String {
         format!("{:width$}  {value}  # {}\n", key.name, config.origin(key))
     };
     let remarks =
-        config.remarks.iter().map(|remark| format!("# {}: {}\n", remark.what(), remark.keys().join(", ")));
+        config.remarks().iter().map(|remark| format!("# {}: {}\n", remark.what(), remark.keys().join(", ")));
     keys.iter().map(line).chain(remarks).collect()
 }
 

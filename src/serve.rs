@@ -12,16 +12,19 @@ use tracing::{error, info, warn};
 
 use crate::assemble::{self, StartError};
 use crate::config::Config;
-use crate::{announce, refuse};
+use crate::announce;
 
 /// Runs the node of this configuration.
-pub(crate) fn serve(config: Config) -> ExitCode {
+pub fn serve(config: Config) -> ExitCode {
     config.logging.start();
     announce::starting(&config);
     announce::check_reach(&config);
     let (runtime, signals) = match runtime_and_signals() {
         Ok(both) => both,
-        Err(error) => return refuse(&error),
+        Err(error) => {
+            error!("{error}");
+            return ExitCode::FAILURE;
+        }
     };
     match runtime.block_on(until_stopped(config, signals)) {
         Ok(()) => ExitCode::SUCCESS,

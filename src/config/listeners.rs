@@ -13,11 +13,11 @@ use metadata::config::Layers;
 
 /// A host and a port. An empty host is every address, where it is about listening.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Address {
+pub struct Address {
     /// A name or an IP address, IPv6 without brackets.
-    pub(crate) host: String,
+    pub host: String,
     /// The port; 0 takes any, where it is about listening.
-    pub(crate) port: u16,
+    pub port: u16,
 }
 
 /// One listener of this node.
@@ -33,7 +33,8 @@ pub(crate) struct Listener {
 
 /// Why a node cannot listen as it was told to.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ListenerError {
+#[expect(missing_docs, reason = "the message says what each field is")]
+pub enum ListenerError {
     /// Not `NAME://HOST:PORT`.
     #[error(
         "Unable to parse {text} to a broker endpoint: {key} is a list of NAME://HOST:PORT, like PLAINTEXT://127.0.0.1:9092"

@@ -17,7 +17,7 @@ const HEAD: &str = "\
 ";
 
 /// The text of `config.toml`.
-pub(crate) fn reference() -> String {
+pub fn reference() -> String {
     let mut text = HEAD.to_owned();
     for used in [true, false] {
         if !used {

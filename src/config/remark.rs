@@ -6,7 +6,7 @@ use metadata::config::Accepted;
 
 /// One group of keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Remark {
+pub enum Remark {
     /// Kafka has them, Ottla does not need them.
     NotNeeded(Vec<String>),
     /// Ottla knows them and does nothing with them yet.
@@ -52,14 +52,14 @@ impl Remarks {
 
 impl Remark {
     /// The keys.
-    pub(crate) fn keys(&self) -> &[String] {
+    pub fn keys(&self) -> &[String] {
         match self {
             Self::NotNeeded(keys) | Self::Later(keys) | Self::Unknown(keys) => keys,
         }
     }
 
     /// What there is to say of them.
-    pub(crate) fn what(&self) -> &'static str {
+    pub fn what(&self) -> &'static str {
         match self {
             Self::NotNeeded(_) => "configurations of Kafka that Ottla does not need are ignored",
             Self::Later(_) => "configurations that this version knows and does not act on",

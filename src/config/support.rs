@@ -5,7 +5,7 @@ use std::fmt::Write;
 use api::{Row, TABLE};
 
 /// The table, in Markdown.
-pub(crate) fn support() -> String {
+pub fn support() -> String {
     let mut text = "| key | API | versions |\n|---:|---|---|\n".to_owned();
     for row in TABLE {
         let _ = writeln!(text, "| {} | {} | {} |", row.key, row.name, versions(row));

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::{BoxFuture, File};
 
@@ -18,6 +19,10 @@ pub trait Exec: Send + Sync {
     /// # Errors
     /// The first failure. It must not be tried again: the data may be gone.
     fn flush(&self, files: Vec<Arc<dyn File>>) -> BoxFuture<'static, io::Result<()>>;
+
+    /// Waits until everything has ended, for as long as `patience`; then drops what has not, and says how many tasks that
+    /// were. Who calls it is not one of them.
+    fn close(&self, patience: Duration) -> BoxFuture<'_, usize>;
 }
 
 /// What `job` gives, run where it may block.

@@ -27,18 +27,6 @@ impl HostExec {
         let flushes = Arc::new(Semaphore::new(flushes_at_once));
         Self { handle, tasks: TaskTracker::new(), stop: CancellationToken::new(), flushes }
     }
-
-    /// Waits until all tasks have ended, for as long as `patience`; then drops those that have not, and says how many.
-    pub async fn close(&self, patience: Duration) -> usize {
-        self.tasks.close();
-        if tokio::time::timeout(patience, self.tasks.wait()).await.is_ok() {
-            return 0;
-        }
-        let left = self.tasks.len();
-        self.stop.cancel();
-        self.tasks.wait().await;
-        left
-    }
 }
 
 impl Exec for HostExec {
@@ -63,6 +51,19 @@ impl Exec for HostExec {
             let running = this.tasks.spawn_blocking_on(sync, &this.handle);
             finished(running.await)
                 .unwrap_or_else(|| Err(io::Error::other("the runtime ended before the flush")))
+        })
+    }
+
+    fn close(&self, patience: Duration) -> BoxFuture<'_, usize> {
+        Box::pin(async move {
+            self.tasks.close();
+            if tokio::time::timeout(patience, self.tasks.wait()).await.is_ok() {
+                return 0;
+            }
+            let left = self.tasks.len();
+            self.stop.cancel();
+            self.tasks.wait().await;
+            left
         })
     }
 }

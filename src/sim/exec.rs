@@ -8,10 +8,12 @@ use std::time::Duration;
 use env::{BoxFuture, Exec, File};
 use tokio::sync::oneshot;
 
-use crate::executor::{Executor, NodeKey, Sleep, lock};
+use crate::executor::{Executor, Kind, NodeKey, Sleep, lock};
 
 /// How often a job asks whether the disk still hangs.
 const HUNG_WAIT: Duration = Duration::from_millis(10);
+/// How often a node that ends asks whether its tasks have ended.
+const CLOSE_WAIT: Duration = Duration::from_millis(1);
 
 /// How the node's device behaves; shared by the node's lives.
 pub(crate) struct Device {
@@ -68,7 +70,7 @@ impl Exec for SimExec {
     fn spawn(&self, name: &'static str, task: BoxFuture<'static, ()>) {
         if *lock(&self.lives) == self.life {
             self.executor.history.add("spawn", &[u64::from(self.node)], name.as_bytes());
-            self.executor.spawn(self.node, task);
+            self.executor.spawn(self.node, Kind::Started, task);
         }
     }
 
@@ -77,6 +79,16 @@ impl Exec for SimExec {
         self.start("blocking", async move {
             this.device_time().await;
             job();
+        })
+    }
+
+    fn close(&self, patience: Duration) -> BoxFuture<'_, usize> {
+        let end = self.executor.now() + patience.as_nanos() as u64;
+        Box::pin(async move {
+            while self.executor.tasks_started(self.node) > 0 && self.executor.now() < end {
+                Sleep::new(&self.executor, self.node, CLOSE_WAIT.as_nanos() as u64).await;
+            }
+            self.executor.drop_tasks(self.node, |kind| kind == Kind::Started)
         })
     }
 

@@ -45,8 +45,18 @@ struct Schedule {
     polls: u64,
 }
 
+/// How a task came to be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It is the process: what starts the others and waits for them in the end.
+    Process,
+    /// By the node itself.
+    Started,
+}
+
 struct Task {
     node: NodeKey,
+    kind: Kind,
     /// Taken out while it is polled.
     future: Option<BoxFuture<'static, ()>>,
 }
@@ -124,11 +134,11 @@ impl Executor {
         }
     }
 
-    pub(crate) fn spawn(&self, node: NodeKey, future: BoxFuture<'static, ()>) {
+    pub(crate) fn spawn(&self, node: NodeKey, kind: Kind, future: BoxFuture<'static, ()>) {
         let mut schedule = self.schedule();
         let task = schedule.next_task;
         schedule.next_task += 1;
-        schedule.tasks.insert(task, Task { node, future: Some(future) });
+        schedule.tasks.insert(task, Task { node, kind, future: Some(future) });
         schedule.ready.insert(task);
     }
 
@@ -164,17 +174,24 @@ impl Executor {
         }
     }
 
-    /// Drops all tasks of a node.
-    pub(crate) fn drop_tasks(&self, node: NodeKey) {
+    /// The tasks that a node has started and that have not ended.
+    pub(crate) fn tasks_started(&self, node: NodeKey) -> usize {
+        let is_one = |task: &&Task| task.node == node && task.kind == Kind::Started;
+        self.schedule().tasks.values().filter(is_one).count()
+    }
+
+    /// Drops tasks of a node; says how many there were.
+    pub(crate) fn drop_tasks(&self, node: NodeKey, which: impl Fn(Kind) -> bool) -> usize {
         let mut schedule = self.schedule();
-        let (dropped, kept) =
-            std::mem::take(&mut schedule.tasks).into_iter().partition(|(_, task)| task.node == node);
+        let (dropped, kept): (BTreeMap<_, _>, _) = std::mem::take(&mut schedule.tasks)
+            .into_iter()
+            .partition(|(_, task)| task.node == node && which(task.kind));
         schedule.tasks = kept;
-        schedule.paused.remove(&node);
         drop(schedule);
-        let dropped: BTreeMap<TaskId, Task> = dropped;
+        let count = dropped.len();
         // One after the other, in order; what they hold may call back.
         dropped.into_values().for_each(drop);
+        count
     }
 
     /// Drops everything: tasks hold the executor that holds them.

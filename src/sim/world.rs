@@ -8,7 +8,7 @@ use env::Env;
 
 use crate::clock::SimClock;
 use crate::exec::{Device, SimExec};
-use crate::executor::{Executor, NodeKey, lock};
+use crate::executor::{Executor, Kind, NodeKey, lock};
 use crate::net::{LinkSpeed, Network, Power, SimNet};
 use crate::rng::SimRng;
 use crate::{History, SimDisk};
@@ -166,6 +166,11 @@ impl Node {
         }
     }
 
+    /// Runs the process of the node that was booted: it dies with it, and does not wait for itself in `Exec::close`.
+    pub fn run(&self, process: impl Future<Output = ()> + Send + 'static) {
+        self.executor.spawn(self.key, Kind::Process, Box::pin(process));
+    }
+
     /// Ends the process: what it wrote is kept, its connections are closed or reset.
     pub fn kill(&self) {
         self.stop(Power::Killed, SimDisk::kill);
@@ -232,7 +237,8 @@ impl Node {
             disk.clone()
         };
         let before = dead.late_writes();
-        self.executor.drop_tasks(self.key);
+        self.executor.set_paused(self.key, false);
+        self.executor.drop_tasks(self.key, |_| true);
         assert_eq!(dead.late_writes(), before, "a destructor of {} wrote", self.name);
     }
 
