@@ -10,9 +10,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
+use crate::announce;
 use crate::assemble::{self, StartError};
 use crate::config::Config;
-use crate::announce;
 
 /// Runs the node of this configuration.
 pub fn serve(config: Config) -> ExitCode {

@@ -117,7 +117,8 @@ mod tests {
     #[test]
     fn bytes_after_a_response_are_refused() {
         let mut body = bytes::BytesMut::new();
-        kafka_protocol::protocol::Encodable::encode(&MetadataResponse::default(), &mut body, 13).expect("encodes");
+        kafka_protocol::protocol::Encodable::encode(&MetadataResponse::default(), &mut body, 13)
+            .expect("encodes");
         body.extend_from_slice(&[0]);
         assert!(decode_response::<MetadataRequest>(13, body.freeze()).is_err());
     }
