@@ -285,7 +285,8 @@ impl Driver {
     fn snapshot_if_due(&mut self) -> Result<(), FatalError> {
         let covered = self.quorum.latest_snapshot().map_or(0, |id| id.end.0);
         let log_bytes = self.log.size_bytes();
-        if log_bytes < self.bytes_since_snapshot + self.config.snapshot_bytes
+        if self.applied.is_in_transaction()
+            || log_bytes < self.bytes_since_snapshot + self.config.snapshot_bytes
             || self.applied.end().0 <= covered
         {
             return Ok(());

@@ -3,7 +3,7 @@
 //! Kafka: `Feature`, `FeatureControlManager`, `Formatter`; KIP-584, KIP-1022.
 
 use metadata::{ConfigResource, ELR_VERSION, METADATA_VERSION};
-use protocol::records::metadata::{ConfigRecord, FeatureLevelRecord, MetadataRecord};
+use protocol::records::metadata::{AbortTransactionRecord, ConfigRecord, FeatureLevelRecord, MetadataRecord};
 
 use crate::{Controller, Decision};
 
@@ -40,19 +40,19 @@ pub const SUPPORTED_FEATURES: &[SupportedFeature] = &[
 ];
 
 impl Controller {
-    /// The records of a cluster that has none yet: feature levels, and the value of `min.insync.replicas` for all
-    /// brokers, which eligible leader replicas need to be the same everywhere. Nothing for a cluster that has them.
+    /// What an active controller begins with. A cluster that has nothing yet gets its feature levels, and the value of
+    /// `min.insync.replicas` for all brokers, which eligible leader replicas need to be the same everywhere. A
+    /// transaction that a controller before this one did not end is aborted: nobody else will end it.
     pub fn bootstrap(&self) -> Decision<()> {
-        if self.image.features.level(METADATA_VERSION) != 0 {
-            return Decision::nothing(());
+        let mut records: Vec<MetadataRecord> = Vec::new();
+        if self.image.is_in_transaction() {
+            let reason = Some("the controller that began it is gone".to_owned());
+            records.push(AbortTransactionRecord { reason }.into());
         }
-        let levels = SUPPORTED_FEATURES.iter().filter(|feature| feature.initial > 0);
-        let mut records: Vec<MetadataRecord> = levels
-            .map(|feature| {
-                FeatureLevelRecord { name: feature.name.into(), feature_level: feature.initial }.into()
-            })
-            .collect();
-        records.push(self.min_insync_replicas_of_all().into());
+        if self.image.features.level(METADATA_VERSION) == 0 {
+            records.extend(initial_levels());
+            records.push(self.min_insync_replicas_of_all().into());
+        }
         Decision { records, reply: () }
     }
 
@@ -71,11 +71,19 @@ impl Controller {
     }
 }
 
+fn initial_levels() -> impl Iterator<Item = MetadataRecord> {
+    let levels = SUPPORTED_FEATURES.iter().filter(|feature| feature.initial > 0);
+    levels.map(|feature| {
+        FeatureLevelRecord { name: feature.name.into(), feature_level: feature.initial }.into()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use metadata::Image;
     use metadata::config::BrokerConfig;
-    use model::NodeId;
+    use model::{NodeId, Offset};
+    use protocol::records::metadata::BeginTransactionRecord;
 
     use super::*;
     use crate::testing::commit;
@@ -90,5 +98,17 @@ mod tests {
         assert_eq!(controller.image().features.level("kraft.version"), 0);
         assert_eq!(controller.image().configs.of(&ConfigResource::all_brokers())["min.insync.replicas"], "1");
         assert!(controller.bootstrap().records.is_empty());
+    }
+
+    #[test]
+    fn a_transaction_that_nobody_ended_is_aborted() {
+        let begin = BeginTransactionRecord { name: None };
+        let half = FeatureLevelRecord { name: METADATA_VERSION.into(), feature_level: 7 };
+        let (image, _) = Image::default().apply(&[begin.into(), half.into()], Offset(2)).expect("fits");
+        let mut controller = Controller::new(image, NodeId(1), BrokerConfig::default());
+        let decision = controller.bootstrap();
+        commit(&mut controller, decision);
+        assert!(!controller.image().is_in_transaction());
+        assert_eq!(controller.image().features.level(METADATA_VERSION), 30);
     }
 }

@@ -82,6 +82,12 @@ impl Image {
         self.end
     }
 
+    /// Whether records are held back because their transaction has not ended. They are no part of a snapshot, so none is
+    /// made meanwhile.
+    pub fn is_in_transaction(&self) -> bool {
+        self.transaction.is_some()
+    }
+
     /// The image after `records`, the last of which stands right before `end`, and what they changed.
     ///
     /// # Errors

@@ -11,6 +11,8 @@
 
 pub mod config;
 
+#[cfg(test)]
+mod any_log;
 mod brokers;
 mod configs;
 mod delta;

@@ -109,8 +109,8 @@ impl Partition {
             elr: replace(&change.eligible_leader_replicas, &self.elr),
             last_known_elr: replace(&change.last_known_elr, &self.last_known_elr),
             leader: if leader_stays { self.leader } else { NodeId(change.leader) },
-            leader_epoch: LeaderEpoch(self.leader_epoch.0 + i32::from(!leader_stays)),
-            partition_epoch: PartitionEpoch(self.partition_epoch.0 + 1),
+            leader_epoch: LeaderEpoch(self.leader_epoch.0.saturating_add(i32::from(!leader_stays))),
+            partition_epoch: PartitionEpoch(self.partition_epoch.0.saturating_add(1)),
             recovery: match change.leader_recovery_state {
                 -1 => self.recovery,
                 code => LeaderRecovery::from_code(code),
@@ -136,7 +136,7 @@ impl Partition {
         if had {
             self.elr.clear();
             self.last_known_elr.clear();
-            self.partition_epoch = PartitionEpoch(self.partition_epoch.0 + 1);
+            self.partition_epoch = PartitionEpoch(self.partition_epoch.0.saturating_add(1));
         }
         had
     }
