@@ -12,6 +12,7 @@ use host::{HostClock, HostDisk, HostExec, HostRng};
 use model::{BrokerEpoch, ClusterId, Limits};
 use replication::Replication;
 use server::{Bound, Server};
+use shards::Shards;
 use storage::{FolderError, LogFolder, MetaProperties, TailBudget};
 use telemetry::Registry;
 use tokio::runtime::Handle;
@@ -92,12 +93,14 @@ impl House {
         let (closing, (tell_fatal, mut fatal)) = (CancellationToken::new(), oneshot::channel());
         let (cluster_id, folders) = open_folders(env, config)?;
         let replication = Replication::start(env, config.replication(), folders.clone(), &closing);
+        let shards = Shards::start(env, config.shards(), replication.clone(), &closing);
         let boot = cluster::boot(env, &folders[0], config.node_id())?;
         let cluster = Cluster::start(
             env,
             config.cluster(cluster_id),
             boot,
             replication.clone(),
+            shards.clone(),
             closing.clone(),
             tell_fatal,
         );
@@ -107,7 +110,8 @@ impl House {
             registered = cluster::register(&cluster, registration) => registered?,
             Ok(failed) = &mut fatal => return Err(failed.into()),
         };
-        let node = Arc::new(Node::new(env.clone(), config.api(), cluster.clone(), replication.clone()));
+        let node =
+            Arc::new(Node::new(env.clone(), config.api(), cluster.clone(), replication.clone(), shards));
         let registry = Arc::new(Registry::default());
         Ok(Self { cluster, replication, node, registry, closing, fatal, broker_epoch })
     }

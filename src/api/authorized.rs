@@ -22,6 +22,9 @@ const IDEMPOTENT_WRITE: i32 = 1 << 12;
 pub(crate) const TOPIC: i32 =
     READ | WRITE | CREATE | DELETE | ALTER | DESCRIBE | DESCRIBE_CONFIGS | ALTER_CONFIGS;
 
+/// All that can be done to a group.
+pub(crate) const GROUP: i32 = READ | DELETE | DESCRIBE | DESCRIBE_CONFIGS | ALTER_CONFIGS;
+
 /// All that can be done to the cluster.
 pub(crate) const CLUSTER: i32 =
     CREATE | ALTER | DESCRIBE | CLUSTER_ACTION | DESCRIBE_CONFIGS | ALTER_CONFIGS | IDEMPOTENT_WRITE;

@@ -7,6 +7,7 @@ use env::Env;
 use metadata::Image;
 use model::{ErrorCode, PartitionIndex, TopicId, TopicIdPartition};
 use replication::{Partition, PartitionError, Replication};
+use shards::Shards;
 
 use crate::fetch_session::FetchSessions;
 use crate::producer_ids::ProducerIds;
@@ -30,15 +31,31 @@ pub struct Node {
     pub cluster: Arc<Cluster>,
     /// The partitions on this node.
     pub replication: Arc<Replication>,
+    /// The group coordinators on this node.
+    pub shards: Arc<Shards>,
     pub(crate) fetch_sessions: Mutex<FetchSessions>,
     pub(crate) producer_ids: ProducerIds,
 }
 
 impl Node {
     /// Puts the rooms together.
-    pub fn new(env: Env, config: Config, cluster: Arc<Cluster>, replication: Arc<Replication>) -> Self {
+    pub fn new(
+        env: Env,
+        config: Config,
+        cluster: Arc<Cluster>,
+        replication: Arc<Replication>,
+        shards: Arc<Shards>,
+    ) -> Self {
         let fetch_sessions = Mutex::new(FetchSessions::new(config.fetch_session_slots));
-        Self { env, config, cluster, replication, fetch_sessions, producer_ids: ProducerIds::default() }
+        Self {
+            env,
+            config,
+            cluster,
+            replication,
+            shards,
+            fetch_sessions,
+            producer_ids: ProducerIds::default(),
+        }
     }
 
     /// What the cluster looks like now. A handler takes it once, so that one request sees one image.

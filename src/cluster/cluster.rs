@@ -9,6 +9,7 @@ use metadata::Image;
 use metadata::config::BrokerConfig;
 use model::{ClusterId, NodeId, Offset};
 use replication::Replication;
+use shards::Shards;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -52,6 +53,7 @@ impl Cluster {
         config: Config,
         boot: Boot,
         replication: Arc<Replication>,
+        shards: Arc<Shards>,
         closing: CancellationToken,
         fatal: oneshot::Sender<FatalError>,
     ) -> Arc<Self> {
@@ -61,7 +63,7 @@ impl Cluster {
         });
         let kraft_version = boot.kraft_version;
         let (mailbox, commands) = mpsc::channel(MAILBOX);
-        let driver = Driver::new(env.clone(), &config, boot, shared.clone(), replication);
+        let driver = Driver::new(env.clone(), &config, boot, shared.clone(), replication, shards);
         env.exec.spawn("cluster", Box::pin(driver.run(commands, closing, fatal)));
         Arc::new(Self { config, kraft_version, shared, mailbox })
     }

@@ -11,11 +11,12 @@ use std::sync::Arc;
 
 use controller::Controller;
 use env::Env;
-use metadata::Image;
+use metadata::{Delta, Image};
 use model::{LeaderEpoch, Offset, Timestamp};
 use protocol::records::metadata::MetadataRecord;
 use quorum::{Action, Quorum, ReplicaKey, SnapshotId};
 use replication::Replication;
+use shards::Shards;
 use storage::{FlushJob, Log};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -67,6 +68,7 @@ pub(crate) struct Driver {
     waiting: VecDeque<(Offset, Box<dyn FnOnce() + Send>)>,
     shared: Arc<Shared>,
     replication: Arc<Replication>,
+    shards: Arc<Shards>,
     partitions_are_open: bool,
 }
 
@@ -77,6 +79,7 @@ impl Driver {
         boot: Boot,
         shared: Arc<Shared>,
         replication: Arc<Replication>,
+        shards: Arc<Shards>,
     ) -> Self {
         let (now, seed) = (env.clock.now(), env.rng.next_u64());
         let quorum = Quorum::open(quorum::Config::default(), boot.me, 0, seed, boot.quorum, now);
@@ -96,6 +99,7 @@ impl Driver {
             waiting: VecDeque::new(),
             shared,
             replication,
+            shards,
             partitions_are_open: false,
         }
     }
@@ -128,6 +132,7 @@ impl Driver {
                 Event::Asked(Command::OpenPartitions(give)) => {
                     self.partitions_are_open = true;
                     self.replication.apply_all(&self.applied).await;
+                    self.shards.apply(&self.applied, &Delta::default()).await;
                     // Who asked may have gone away.
                     let _ = give.send(());
                 }
@@ -265,6 +270,7 @@ impl Driver {
                 self.applied.apply(&records, end).map_err(|error| FatalError::Apply(error.to_string()))?;
             if self.partitions_are_open {
                 self.replication.apply(&image, &delta).await;
+                self.shards.apply(&image, &delta).await;
             }
             self.applied = image;
             self.applied_at = at;

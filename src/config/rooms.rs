@@ -56,6 +56,27 @@ impl Config {
         }
     }
 
+    /// The group coordinators'.
+    pub(crate) fn shards(&self) -> shards::Config {
+        let layers = self.broker.layers();
+        let count = |name| usize::try_from(layers.integer(name)).unwrap_or_default();
+        let millis = |name| Duration::from_millis(layers.integer(name).max(0) as u64);
+        shards::Config {
+            node_id: self.node_id(),
+            groups: coordinator::Config {
+                session_timeout_min: millis("group.min.session.timeout.ms"),
+                session_timeout_max: millis("group.max.session.timeout.ms"),
+                initial_rebalance_delay: millis("group.initial.rebalance.delay.ms"),
+                group_size_max: count("group.max.size"),
+                offset_metadata_bytes_max: count("offset.metadata.max.bytes"),
+                offsets_retention: Duration::from_mins(layers.integer("offsets.retention.minutes") as u64),
+                ..coordinator::Config::default()
+            },
+            commit_timeout: millis("offsets.commit.timeout.ms"),
+            expiry_interval: millis("offsets.retention.check.interval.ms"),
+        }
+    }
+
     /// The metadata's.
     pub(crate) fn cluster(&self, cluster_id: ClusterId) -> ClusterConfig {
         ClusterConfig {

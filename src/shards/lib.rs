@@ -14,6 +14,7 @@ mod config;
 mod error;
 mod load;
 mod log;
+mod partition_log;
 mod shard;
 mod shards;
 #[cfg(test)]

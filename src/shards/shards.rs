@@ -9,7 +9,8 @@ use coordinator::{
 };
 use env::Env;
 use metadata::{Delta, Image, Topic};
-use model::{ErrorCode, GroupId, LeaderEpoch, PartitionIndex, TopicPartition};
+use model::{ErrorCode, GroupId, LeaderEpoch, Offset, PartitionIndex, TopicPartition};
+use replication::Replication;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
@@ -17,6 +18,7 @@ use tracing::{error, info};
 use crate::answer::{Answer, Appended};
 use crate::load::load;
 use crate::log::ShardLog;
+use crate::partition_log::PartitionLog;
 use crate::shard::{Command, Shard};
 use crate::{Config, ShardError};
 
@@ -67,10 +69,21 @@ enum Phase {
 }
 
 impl Shards {
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "the face over `replication` comes with its partitions")
-    )]
+    /// There are no shards before the first [`Self::apply`]. All end when `closing` is cancelled.
+    pub fn start(
+        env: &Env,
+        config: Config,
+        replication: Arc<Replication>,
+        closing: &CancellationToken,
+    ) -> Arc<Self> {
+        let world = env.clone();
+        let log = move |partition| -> Result<Arc<dyn ShardLog>, ErrorCode> {
+            let partition = replication.partition(OFFSETS_TOPIC, partition)?;
+            Ok(Arc::new(PartitionLog::new(world.clone(), partition)))
+        };
+        Self::with_logs(env, config, Box::new(log), closing)
+    }
+
     pub(crate) fn with_logs(env: &Env, config: Config, logs: Logs, closing: &CancellationToken) -> Arc<Self> {
         let (env, closing) = (env.clone(), closing.child_token());
         Arc::new(Self { env, config, logs, closing, led: Mutex::default() })
@@ -101,7 +114,7 @@ impl Shards {
         for (partition, epoch) in wanted {
             let door = match before.remove(&partition) {
                 Some(door) if door.epoch == epoch => Some(door),
-                other => self.start(partition, epoch, other),
+                other => self.begin(partition, epoch, other),
             };
             led.doors.extend(door.map(|door| (partition, door)));
         }
@@ -111,7 +124,7 @@ impl Shards {
         }
     }
 
-    fn start(&self, partition: PartitionIndex, epoch: LeaderEpoch, before: Option<Door>) -> Option<Door> {
+    fn begin(&self, partition: PartitionIndex, epoch: LeaderEpoch, before: Option<Door>) -> Option<Door> {
         let log = (self.logs)(partition)
             .inspect_err(|error| {
                 error!(partition, ?error, "groups cannot be coordinated: the partition is not there");
@@ -337,7 +350,10 @@ impl Start {
         match loaded {
             Ok((groups, end)) => {
                 let load_ms = env.clock.now().since(began).as_millis() as u64;
-                info!(partition = self.partition, leader_epoch = %self.epoch, offset = %end, load_ms, "groups loaded");
+                // Most partitions of a small node are empty.
+                if end > Offset(0) {
+                    info!(partition = self.partition, leader_epoch = %self.epoch, offset = %end, load_ms, "groups loaded");
+                }
                 let shard = Shard::new((env.clock, config), (self.log, self.epoch), (groups, end));
                 phase.send_replace(Phase::Running);
                 shard.run(commands, self.end).await;

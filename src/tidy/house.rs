@@ -55,7 +55,7 @@ pub(crate) const ROOMS: &[Room] = &[
     room(
         "cluster",
         Kind::Async,
-        &["model", "protocol", "env", "storage", "quorum", "metadata", "controller", "replication"],
+        &["model", "protocol", "env", "storage", "quorum", "metadata", "controller", "replication", "shards"],
     ),
     room(
         "api",
