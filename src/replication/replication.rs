@@ -8,7 +8,7 @@ use env::Env;
 use metadata::config::Overrides;
 use metadata::{Delta, Image};
 use model::{NodeId, Offset, PartitionIndex, TopicIdPartition};
-use storage::{LogFolder, StorageError};
+use storage::{FoundLog, LogFolder, StorageError};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
@@ -18,6 +18,9 @@ use crate::folders::{FolderDescription, Folders};
 use crate::partitions::Partitions;
 use crate::upkeep;
 use crate::{Partition, PartitionError};
+
+/// The metadata log's topic, which is in no image.
+const CLUSTER_METADATA: &str = "__cluster_metadata";
 
 /// What is fixed at start.
 #[derive(Clone, Debug)]
@@ -80,10 +83,30 @@ impl Replication {
         self.change(Change::of(image, delta, self.config.node_id, &settings)).await;
     }
 
-    /// Opens all that `image` asks for: at start.
+    /// Opens all that `image` asks for, and sets aside what it does not know: at start.
     pub async fn apply_all(self: &Arc<Self>, image: &Image) {
+        self.set_aside_strays(image);
         let settings = Settings { fixed: &self.config.fixed };
         self.change(Change::all(image, self.config.node_id, &settings)).await;
+    }
+
+    /// A topic that was deleted, perhaps made anew, while this node was down.
+    fn set_aside_strays(&self, image: &Image) {
+        for (_, folder) in self.folders.iter() {
+            let found = folder.logs.partitions().unwrap_or_else(|error| {
+                error!(%error, "a log folder cannot be listed");
+                Vec::new()
+            });
+            for stray in found.iter().filter(|found| is_stray(image, found)) {
+                let partition = &stray.topic_partition;
+                match folder.logs.set_aside(stray) {
+                    Ok(()) => {
+                        warn!(%partition, "the cluster does not know this partition any more: its folder is set aside")
+                    }
+                    Err(error) => error!(%partition, %error, "a stray partition cannot be set aside"),
+                }
+            }
+        }
     }
 
     async fn change(self: &Arc<Self>, change: Change) {
@@ -187,6 +210,14 @@ impl Replication {
             }
         }
     }
+}
+
+fn is_stray(image: &Image, found: &FoundLog) -> bool {
+    let name = &found.topic_partition;
+    let Some(topic) = image.topics.by_name(name.topic.as_str()) else {
+        return name.topic.as_str() != CLUSTER_METADATA;
+    };
+    !topic.partitions.contains_key(&name.partition) || found.topic_id.is_some_and(|id| id != topic.id)
 }
 
 #[derive(Debug, thiserror::Error)]

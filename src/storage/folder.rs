@@ -217,6 +217,16 @@ impl LogFolder {
         Ok(deleted.next().is_some())
     }
 
+    /// Sets a partition's folder aside that the cluster does not know any more: it is kept for an operator to look at,
+    /// and does not stand in the way of a new topic of that name. It must not be open.
+    pub fn set_aside(&self, stray: &FoundLog) -> Result<(), StorageError> {
+        self.state.check()?;
+        let from = self.state.path.join(stray.topic_partition.to_string());
+        let name = names::stray_name(&stray.topic_partition, stray.topic_id.unwrap_or_default());
+        self.state.checked(&from, self.state.disk.rename(&from, &self.state.path.join(name)))?;
+        self.state.checked(&self.state.path, self.state.disk.sync_dir(&self.state.path))
+    }
+
     /// Ends the use of the folder in order. All logs must have been closed; `logs` are what they came to.
     ///
     /// # Errors

@@ -114,8 +114,17 @@ impl PartitionFolder {
 
 /// What the folder of a partition is renamed to before it is removed.
 pub(crate) fn deleted_name(topic_partition: &TopicPartition, topic_id: TopicId) -> String {
+    renamed(topic_partition, topic_id, "delete")
+}
+
+/// What the folder of a partition is renamed to that the cluster does not know any more.
+pub(crate) fn stray_name(topic_partition: &TopicPartition, topic_id: TopicId) -> String {
+    renamed(topic_partition, topic_id, "stray")
+}
+
+fn renamed(topic_partition: &TopicPartition, topic_id: TopicId, suffix: &str) -> String {
     let id = format!("{:032x}", u128::from_be_bytes(topic_id.0));
-    let end = format!("-{}.{id}-delete", topic_partition.partition);
+    let end = format!("-{}.{id}-{suffix}", topic_partition.partition);
     let topic = topic_partition.topic.as_str();
     let length = topic.len().min(NAME_BYTES_MAX - end.len());
     format!("{}{end}", topic.get(..length).unwrap_or_default())
