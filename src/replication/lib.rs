@@ -17,6 +17,8 @@ mod folders;
 mod partition;
 mod partitions;
 mod replication;
+#[cfg(test)]
+mod tests;
 mod upkeep;
 mod wait;
 

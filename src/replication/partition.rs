@@ -289,6 +289,11 @@ impl Partition {
         Registration::new(self.clone(), signal.clone())
     }
 
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.lock().waiters.len()
+    }
+
     pub(crate) fn forget(&self, signal: &Arc<Signal>) {
         self.lock().waiters.forget(signal);
     }

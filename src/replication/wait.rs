@@ -83,6 +83,11 @@ impl Waiters {
         self.reached(Offset(i64::MAX));
     }
 
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(crate) fn forget(&mut self, signal: &Arc<Signal>) {
         self.0.retain(|(_, waiting)| !Arc::ptr_eq(waiting, signal));
     }

@@ -1,0 +1,209 @@
+//! Partitions over a disk in memory: what is committed, what is seen, what survives.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use env::Env;
+use metadata::config::Overrides;
+use metadata::{Delta, Image};
+use model::{BrokerEpoch, ClusterId, Instant, NodeId, Offset, Uuid};
+use protocol::batch::BatchBuilder;
+use protocol::records::metadata::{
+    ConfigRecord, MetadataRecord, PartitionRecord, RemoveTopicRecord, TopicRecord,
+};
+use sim::{Kind, Node, World};
+use storage::{LogFolder, MetaProperties, TailBudget};
+use tokio_util::sync::CancellationToken;
+
+use crate::*;
+
+const ME: NodeId = NodeId(1);
+const TOPIC: Uuid = Uuid([5; 16]);
+
+fn topic() -> Vec<MetadataRecord> {
+    let partition = PartitionRecord {
+        topic_id: TOPIC,
+        replicas: vec![ME.0],
+        isr: vec![ME.0],
+        leader: ME.0,
+        partition_id: 0,
+        leader_epoch: 0,
+        partition_epoch: 0,
+        directories: vec![Uuid::ZERO],
+        ..PartitionRecord::default()
+    };
+    let topic = TopicRecord { name: "orders".to_owned(), topic_id: TOPIC };
+    vec![MetadataRecord::Topic(topic), MetadataRecord::Partition(partition)]
+}
+
+fn config(key: &str, value: &str) -> MetadataRecord {
+    MetadataRecord::Config(ConfigRecord {
+        resource_type: 2,
+        resource_name: "orders".to_owned(),
+        name: key.to_owned(),
+        value: Some(value.to_owned()),
+    })
+}
+
+fn image(records: &[MetadataRecord]) -> (Image, Delta) {
+    Image::default().apply(records, Offset(records.len() as i64)).expect("records that fit")
+}
+
+/// A node that holds what `records` say.
+struct Case {
+    env: Env,
+    replication: Arc<Replication>,
+}
+
+impl Case {
+    async fn start(node: &Node, records: &[MetadataRecord]) -> Self {
+        let env = node.boot();
+        let identity = MetaProperties {
+            cluster_id: ClusterId::from("c"),
+            node_id: ME,
+            directory_id: Some(env.rng.uuid()),
+        };
+        let tail = TailBudget::new(1 << 20);
+        let folder = LogFolder::open(env.disk.clone(), Path::new("/d"), &identity, tail).expect("a folder");
+        let upkeep =
+            UpkeepConfig { retention_check: Duration::from_mins(5), checkpoint: Duration::from_secs(5) };
+        let config = Config { node_id: ME, fixed: Overrides::default(), upkeep };
+        let replication = Replication::start(&env, config, vec![Arc::new(folder)], &CancellationToken::new());
+        replication.apply_all(&image(records).0).await;
+        Self { env, replication }
+    }
+
+    fn partition(&self) -> Arc<Partition> {
+        self.replication.partition("orders", 0).expect("it is held here")
+    }
+
+    fn append(&self, value: &str) -> Offset {
+        let mut batch = BatchBuilder::new().timestamp(self.env.clock.wall());
+        batch.append(None, Some(value.as_bytes()), &[]);
+        let appended = self.partition().append(&batch.build(), Origin::Client, true).expect("appended");
+        appended.last_offset.plus(1)
+    }
+
+    fn high_watermark(&self) -> Offset {
+        self.partition().offsets().expect("it is led here").high_watermark
+    }
+
+    async fn commit(&self, end: Offset) -> Result<(), CommitError> {
+        let deadline: Instant = self.env.clock.now().plus(Duration::from_secs(30));
+        committed(self.env.clock.as_ref(), &[(self.partition(), end)], deadline).await.remove(0)
+    }
+}
+
+fn world() -> (World, Node) {
+    let world = World::new(11);
+    let node = world.node("n");
+    (world, node)
+}
+
+#[test]
+fn nothing_is_visible_before_it_is_flushed() {
+    let (world, node) = world();
+    world.run(async {
+        let case = Case::start(&node, &topic()).await;
+        let end = case.append("a");
+        assert_eq!(case.high_watermark(), Offset(0));
+        let read = case.partition().read(Offset(0), 1000, true, Isolation::ReadUncommitted).expect("read");
+        assert!(read.slice.is_empty());
+        assert_eq!(case.commit(end).await, Ok(()));
+        assert_eq!(case.high_watermark(), end);
+        let read = case.partition().read(Offset(0), 1000, true, Isolation::ReadUncommitted).expect("read");
+        assert!(!read.slice.is_empty());
+    });
+}
+
+#[test]
+fn what_was_committed_survives_a_power_cut() {
+    let (world, node) = world();
+    let end = world.run(async {
+        let case = Case::start(&node, &topic()).await;
+        let end = case.append("a");
+        case.commit(end).await.expect("committed");
+        end
+    });
+    node.power_loss();
+    world.run(async {
+        let case = Case::start(&node, &topic()).await;
+        assert!(
+            !case.partition().offsets().expect("led").is_exposed,
+            "what recovery kept is flushed before it counts"
+        );
+        assert_eq!(case.commit(end).await, Ok(()));
+        assert_eq!(case.high_watermark(), end);
+    });
+}
+
+#[test]
+fn with_write_caching_what_is_written_counts_at_once() {
+    let (world, node) = world();
+    world.run(async {
+        let records = [topic(), vec![config("write.caching", "true")]].concat();
+        let case = Case::start(&node, &records).await;
+        let end = case.append("a");
+        assert_eq!(case.high_watermark(), end);
+    });
+}
+
+#[test]
+fn a_failed_flush_takes_the_partition_offline_and_tells_who_waits() {
+    let (world, node) = world();
+    world.run(async {
+        let case = Case::start(&node, &topic()).await;
+        let end = case.append("a");
+        case.commit(end).await.expect("committed");
+        node.disk().fail(Kind::Sync, "/d/orders-0", 0, 1);
+        let end = case.append("b");
+        assert_eq!(case.commit(end).await, Err(CommitError::Partition(PartitionError::Offline)));
+        assert_eq!(case.partition().offsets(), Err(PartitionError::Offline));
+    });
+}
+
+#[test]
+fn a_deleted_topic_is_gone_for_who_waits_too() {
+    let (world, node) = world();
+    world.run(async {
+        let case = Case::start(&node, &topic()).await;
+        let partition = case.partition();
+        let (image, _) = image(&topic());
+        let removal = [MetadataRecord::RemoveTopic(RemoveTopicRecord { topic_id: TOPIC })];
+        let (image, delta) = image.apply(&removal, Offset(3)).expect("it fits");
+        case.replication.apply(&image, &delta).await;
+        assert!(case.replication.partition("orders", 0).is_err());
+        assert_eq!(partition.offsets(), Err(PartitionError::Unknown));
+        assert!(!case.env.disk.exists(Path::new("/d/orders-0")).expect("a disk"));
+    });
+}
+
+#[test]
+fn a_partition_that_the_cluster_does_not_know_is_set_aside() {
+    let (world, node) = world();
+    world.run(async {
+        let case = Case::start(&node, &topic()).await;
+        case.append("a");
+        case.replication.close(BrokerEpoch(1));
+    });
+    node.kill();
+    world.run(async {
+        let case = Case::start(&node, &[]).await;
+        let names: Vec<_> =
+            case.env.disk.list(Path::new("/d")).expect("a disk").into_iter().map(|e| e.name).collect();
+        assert!(names.iter().any(|name| name.ends_with("-stray")), "{names:?}");
+        assert!(!names.contains(&"orders-0".to_owned()), "{names:?}");
+    });
+}
+
+#[test]
+fn long_polls_leave_nothing_behind() {
+    let (world, node) = world();
+    world.run(async {
+        let case = Case::start(&node, &topic()).await;
+        let signal = Signal::new(1);
+        drop(case.partition().register(Offset(100), &signal));
+        assert_eq!(case.partition().waiting(), 0);
+    });
+}
