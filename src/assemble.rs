@@ -52,6 +52,9 @@ pub enum StartError {
 /// # Errors
 /// Why it does not start, or cannot go on.
 pub async fn run(config: Config, shutdown: CancellationToken) -> Result<(), StartError> {
+    if let Err(error) = host::raise_open_files() {
+        warn!(%error, "the limit of open files could not be raised");
+    }
     let exec = HostExec::new(Handle::current(), Limits::FLUSHES_AT_ONCE * config.log_dirs().len());
     run_in(host_env(exec), config, shutdown).await
 }

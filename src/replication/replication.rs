@@ -101,7 +101,7 @@ impl Replication {
                 let partition = &stray.topic_partition;
                 match folder.logs.set_aside(stray) {
                     Ok(()) => {
-                        warn!(%partition, "the cluster does not know this partition any more: its folder is set aside")
+                        warn!(%partition, "the cluster does not know this partition any more: its folder is set aside");
                     }
                     Err(error) => error!(%partition, %error, "a stray partition cannot be set aside"),
                 }
