@@ -197,8 +197,9 @@ impl LogFolder {
     }
 
     /// Replaces the three checkpoints by what these logs say; they must be all logs of the folder, each as
-    /// [`Log::checkpoint`] gave it.
+    /// [`Log::checkpoint`] gave it. Renews the reserve where it can. Waits for the disk.
     pub fn checkpoint(&self, logs: &[LogCheckpoint]) -> Result<(), StorageError> {
+        self.state.reserve.restore(&*self.state.disk);
         self.state.write_checkpoints(logs)
     }
 

@@ -1,6 +1,6 @@
 //! A full disk is a normal state.
 //!
-//! A file of zeros, `.reserve`, is kept in the log folder. When a write finds no space it is removed: from then on
+//! A file of zeros, `.reserve`, is kept in the log folder once space is no longer ample. When a write finds no space it is removed: from then on
 //! clients are refused, and what it occupied is left to offset commits, metadata and deletes. When enough space is free
 //! again the file is written anew and clients are served.
 
@@ -14,6 +14,8 @@ use model::{Limits, Timestamp};
 const FILE: &str = ".reserve";
 /// Bytes of zeros written at once.
 const PIECE_BYTES: usize = 1 << 20;
+/// With more free bytes than this no reserve is written: even the fastest disk is looked at again before they are gone.
+const AMPLE_FREE_BYTES: u64 = 16 << 30;
 /// Free bytes with which a file system that is too small for a reserve counts as not full.
 const SMALL_FREE_BYTES: u64 = 1 << 20;
 /// How long to wait before looking again whether space is free.
@@ -55,11 +57,13 @@ impl Reserve {
         !self.is_full()
     }
 
-    /// Writes the file where it is not there and space for twice its size is free; then the disk is not full any more.
+    /// Writes the file where it is not there, space is not ample, and twice its size is free; then the disk is not full
+    /// any more.
     pub(crate) fn restore(&self, disk: &dyn Disk) {
         let free = disk.free_bytes(&self.folder).unwrap_or(0);
         let had_one = self.released.load(Ordering::Relaxed);
-        if free >= 2 * Limits::DISK_RESERVE_BYTES && self.write(disk).is_ok() {
+        let is_ample = free > AMPLE_FREE_BYTES;
+        if is_ample || (free >= 2 * Limits::DISK_RESERVE_BYTES && self.write(disk).is_ok()) {
             self.full.store(false, Ordering::Relaxed);
             self.released.store(false, Ordering::Relaxed);
         } else if !had_one && free >= SMALL_FREE_BYTES {

@@ -120,19 +120,29 @@ impl Log {
     /// Writes what a restart after a kill need not find out again: the index entries and the producers so far. Nothing
     /// waits for it to be on disk: what a power cut leaves of it is checked before it is used. Gives back what the folder's
     /// checkpoints are to say of this log.
+    ///
+    /// # Errors
+    /// The folder is offline; a full disk is not one.
     pub fn checkpoint(&mut self, high_watermark: Offset) -> Result<LogCheckpoint, StorageError> {
-        self.place.folder.check()?;
         self.place.folder.gather_recovery_point(&self.topic_partition);
-        let active = self.segments.last_mut().expect("a log has an active segment");
-        active.write_indexes(&self.place)?;
-        self.write_snapshot(self.log_end)?;
-        self.remove_stray_snapshots()?;
+        if let Err(error) = self.write_hints() {
+            self.place.folder.check()?;
+            tracing::warn!(path = %self.place.path.display(), %error, "a restart after a kill will take longer");
+        }
         Ok(LogCheckpoint {
             topic_partition: self.topic_partition.clone(),
             recovery_point: self.flushed_end,
             log_start: self.log_start,
             high_watermark,
         })
+    }
+
+    fn write_hints(&mut self) -> Result<(), StorageError> {
+        self.place.folder.check()?;
+        let active = self.segments.last_mut().expect("a log has an active segment");
+        active.write_indexes(&self.place)?;
+        self.write_snapshot(self.log_end)?;
+        self.remove_stray_snapshots()
     }
 
     /// Writes the producers as of `offset`, which is the log end. Gives back the file, where there was none yet.

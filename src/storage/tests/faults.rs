@@ -73,13 +73,12 @@ fn other_folders_are_not_concerned() {
 /// A node whose disk has a reserve and `free` bytes beside it.
 fn almost_full(free: u64) -> Node {
     let mut node = Node::new(LogConfig::default());
+    let capacity = 1 << 30;
+    node.disk.set_capacity(capacity);
     node.folder.maintain().unwrap();
     append(&mut node.log, &records(2));
     flush(&mut node.log);
-    let used = u64::MAX - 1 - {
-        node.disk.set_capacity(u64::MAX - 1);
-        node.folder.free_bytes().unwrap()
-    };
+    let used = capacity - node.folder.free_bytes().unwrap();
     node.disk.set_capacity(used + free);
     node
 }
@@ -105,13 +104,20 @@ fn writing_goes_on_by_itself_when_space_is_free_again() {
     for _ in 0..2 {
         assert!(try_append(&mut node, NOW, Origin::Client).is_err());
     }
-    node.disk.set_capacity(node.folder.free_bytes().unwrap() + 10 * RESERVE);
+    node.disk.set_capacity(10 * RESERVE);
     let soon = Timestamp(NOW.0 + 100);
     let later = Timestamp(NOW.0 + 1500);
     assert!(try_append(&mut node, soon, Origin::Client).is_err(), "it is looked for once a second");
     assert_eq!(try_append(&mut node, later, Origin::Client).unwrap(), Offset(2));
     assert!(!node.folder.is_full());
     assert!(node.disk.exists(&Path::new(FOLDER).join(".reserve")).unwrap());
+}
+
+#[test]
+fn no_reserve_is_written_while_space_is_ample() {
+    let node = Node::new(LogConfig::default());
+    node.folder.maintain().unwrap();
+    assert!(!node.disk.exists(&Path::new(FOLDER).join(".reserve")).unwrap());
 }
 
 #[test]
