@@ -428,12 +428,7 @@ impl State {
             Role::Follower => self.restored,
             Role::Offline | Role::Gone => return None,
         };
-        Some(LogCheckpoint {
-            topic_partition: self.log.topic_partition().clone(),
-            recovery_point: self.log.flushed_end(),
-            log_start: self.log.log_start(),
-            high_watermark,
-        })
+        self.log.checkpoint(high_watermark).ok()
     }
 
     /// After an error of the log: where its folder failed, the partition is offline for good.
