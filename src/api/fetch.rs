@@ -82,7 +82,8 @@ fn lift(request: FetchRequest, version: i16) -> Opening {
             let wanted = Wanted {
                 offset: Offset(partition.fetch_offset),
                 bytes_max: partition.partition_max_bytes,
-                leader_epoch: LeaderEpoch(partition.current_leader_epoch),
+                // Any negative epoch is none.
+                leader_epoch: LeaderEpoch(partition.current_leader_epoch.max(-1)),
                 last_fetched_epoch: LeaderEpoch(partition.last_fetched_epoch),
             };
             (key, wanted)
@@ -189,6 +190,7 @@ impl Round {
                     last_stable_offset: read.last_stable_offset,
                     log_start: read.log_start,
                     leader: None,
+                    knows_aborted: terms.isolation == Isolation::ReadCommitted,
                     slice: read.slice,
                 }
             }

@@ -40,6 +40,8 @@ pub(crate) struct PartitionAnswer {
     pub(crate) log_start: Offset,
     /// Who leads the partition where it is not this node (KIP-951).
     pub(crate) leader: Option<(NodeId, LeaderEpoch)>,
+    /// Whether the reader wants committed records only, and so is told which transactions were aborted: none.
+    pub(crate) knows_aborted: bool,
     pub(crate) slice: Slice,
 }
 
@@ -54,6 +56,7 @@ impl PartitionAnswer {
             last_stable_offset: none,
             log_start: none,
             leader: None,
+            knows_aborted: false,
             slice: Slice::Empty,
         }
     }
@@ -139,7 +142,11 @@ impl Out {
         if self.version >= 5 {
             self.fields.put_i64(partition.log_start.0);
         }
-        self.no_array(); // aborted transactions
+        if partition.knows_aborted {
+            self.array(0);
+        } else {
+            self.no_array();
+        }
         if self.version >= 11 {
             self.fields.put_i32(-1); // preferred read replica
         }
@@ -239,8 +246,8 @@ impl Out {
 #[cfg(test)]
 mod tests {
     use model::Uuid;
-    use protocol::messages::FetchResponse;
     use protocol::messages::fetch_response::{FetchableTopicResponse, LeaderIdAndEpoch, PartitionData};
+    use protocol::messages::{FetchRequest, FetchResponse};
     use protocol::{StrBytes, ToWire};
 
     use super::*;
@@ -256,6 +263,7 @@ mod tests {
             last_stable_offset: Offset(6),
             log_start: Offset(2),
             leader: None,
+            knows_aborted: false,
             slice: Slice::Cached(Bytes::from_static(records)),
         }
     }
@@ -314,5 +322,20 @@ mod tests {
         let is_same =
             |chunk: &Chunk| matches!(chunk, Chunk::Bytes(bytes) if bytes.as_ptr() == LARGE.as_ptr());
         assert!(chunks.iter().any(is_same));
+    }
+
+    #[test]
+    fn only_a_reader_of_committed_records_is_told_that_no_transaction_was_aborted() {
+        for (version, knows_aborted) in (4..=18).flat_map(|version| [(version, false), (version, true)]) {
+            let header =
+                RequestHeader { api_key: 1, api_version: version, correlation_id: 1, client_id: None };
+            let answer = PartitionAnswer { knows_aborted, ..partition(0, b"", version) };
+            let ours = FetchAnswer { error: 0, session_id: 0, partitions: vec![answer] };
+            let frame = Bytes::from(sent(ours.encode(&header).expect("encodes")));
+            let body = frame.slice(8 + usize::from(version >= FLEXIBLE)..);
+            let response = protocol::decode_response::<FetchRequest>(version, body).expect("decodes");
+            let aborted = response.responses[0].partitions[0].aborted_transactions.as_ref();
+            assert_eq!(aborted.map(Vec::len), knows_aborted.then_some(0), "version {version}");
+        }
     }
 }

@@ -40,7 +40,10 @@ fn find(
 ) -> Result<Option<(LeaderEpoch, Offset)>, ErrorCode> {
     let partition = node.partition(image, topic, wanted.partition)?;
     partition.check_epoch(LeaderEpoch(wanted.current_leader_epoch))?;
-    Ok(partition.epoch_end(LeaderEpoch(wanted.leader_epoch))?)
+    match LeaderEpoch(wanted.leader_epoch) {
+        LeaderEpoch::NONE => Ok(None),
+        epoch => Ok(partition.epoch_end(epoch)?),
+    }
 }
 
 fn answer(
