@@ -46,10 +46,16 @@ def shaped(lines, sort=False, numbers=True, add=False, merge=False, unique=False
     return sorted(lines) if sort else list(lines)
 
 
+def without_absent_keys(kafka, ottla):
+    """Kafka's lines `key=value` of those keys that Ottla has too: it has only those that it needs."""
+    keys = {line.split("=")[0] for line in ottla}
+    return [line for line in kafka if "=" not in line or line.split("=")[0] in keys]
+
+
 def differences(kafka, ottla, explained):
     """Lines of a step that only one broker printed and that no entry of `explained` covers, as text; empty if none."""
-    only_kafka = [line for line in kafka if line not in ottla and not explained("kafka", line)]
-    only_ottla = [line for line in ottla if line not in kafka and not explained("ottla", line)]
+    only_kafka = [line for line in kafka if line not in ottla and not explained(line)]
+    only_ottla = [line for line in ottla if line not in kafka and not explained(line)]
     if only_kafka or only_ottla:
         return f"kafka: {' | '.join(only_kafka)} || ottla: {' | '.join(only_ottla)}"
     same = [line for line in ottla if line in kafka]

@@ -61,7 +61,8 @@ fn masked(key: i16, name: &str, value: &Value) -> Value {
         Value::Int(number) if OWN.contains(&name) && *number > 0 => Value::Text("own".into()),
         Value::Int(number) if *number > TIMES_FROM && *number < 2 * TIMES_FROM => Value::Text("time".into()),
         Value::Array(elements) => {
-            let mut elements: Vec<_> = elements.iter().map(|each| masked(key, name, each)).collect();
+            let known = elements.iter().filter(|each| !is_later(each));
+            let mut elements: Vec<_> = known.map(|each| masked(key, name, each)).collect();
             // Most arrays have no order of their own; where one has, a real client shows it.
             elements.sort_by_cached_key(text);
             Value::Array(elements)
@@ -71,6 +72,13 @@ fn masked(key: i16, name: &str, value: &Value) -> Value {
         }
         other => other.clone(),
     }
+}
+
+/// Whether it is about a topic of a coordinator that Ottla does not have yet; Kafka makes these when they are asked for.
+fn is_later(element: &Value) -> bool {
+    let names = ["Name", "TopicName", "Topic"].iter().filter_map(|field| element.get(field));
+    let later = ["__transaction_state", "__share_group_state"];
+    names.into_iter().any(|name| matches!(name, Value::Text(name) if later.contains(&name.as_str())))
 }
 
 fn collect(one: &Value, other: &Value, path: &str, found: &mut Vec<String>) {
