@@ -96,7 +96,7 @@ async def offsets_count_up_and_a_consumer_starts_in_the_middle():
 @case
 async def offsets_are_found_by_time():
     topic, now = await new_topic("time"), int(time.time() * 1000)
-    client = AIOKafkaProducer(bootstrap_servers=BOOTSTRAP)
+    client = AIOKafkaProducer(bootstrap_servers=BOOTSTRAP, acks="all")
     await client.start()
     for n in range(10):
         await client.send_and_wait(topic, b"x", timestamp_ms=now - 10_000 + n * 1000)

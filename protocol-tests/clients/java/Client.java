@@ -262,7 +262,7 @@ public final class Client {
     static void listOffsets() throws Exception {
         String topic = newTopic("listoffsets", 1);
         TopicPartition partition = new TopicPartition(topic, 0);
-        produce(topic, numbered(5, ""));
+        produce(topic, numbered(5, ""), "acks", "all");
         equal(offset(partition, OffsetSpec.earliest()), 0L);
         equal(offset(partition, OffsetSpec.latest()), 5L);
         equal(offset(partition, OffsetSpec.forTimestamp(0)), 0L);
