@@ -1,3 +1,5 @@
+//! A node of Ottla, for the binary and for tests that run whole nodes. What it is made of:
+//!
 #![doc = include_str!("README.md")]
 
 pub mod assemble;

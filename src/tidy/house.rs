@@ -74,7 +74,7 @@ pub(crate) const ROOMS: &[Room] = &[
     ),
     room("server", Kind::Async, &["model", "protocol", "env", "telemetry", "transport", "cluster", "api"]),
     room("generator", Kind::World, &[]),
-    room("testing", Kind::World, &["model", "env", "sim"]),
+    room("testing", Kind::World, &["model", "protocol", "env", "sim", "storage", "host"]),
     room("tidy", Kind::World, &[]),
 ];
 
