@@ -71,7 +71,9 @@ fn lift_topic(
     let error =
         if by_id && topic.is_none() { ErrorCode::UnknownTopicId } else { ErrorCode::UnknownTopicOrPartition };
     let is_known = |index: PartitionIndex| topic.is_some_and(|topic| topic.partitions.contains_key(&index));
-    let name = topic.map_or_else(|| TopicName::from_wire(&wire.name), |topic| topic.name.clone());
+    // The id is kept with the offset, whichever way the client named the topic.
+    let (name, topic_id) = topic
+        .map_or_else(|| (TopicName::from_wire(&wire.name), topic_id), |topic| (topic.name.clone(), topic.id));
     let (known, missing): (Vec<_>, Vec<_>) =
         wire.partitions.iter().partition(|p| is_known(p.partition_index));
     if !missing.is_empty() || topic.is_none() {
@@ -114,11 +116,13 @@ fn lower_topic(topic: TopicErrors) -> OffsetCommitResponseTopic {
 
 #[cfg(test)]
 mod tests {
+    use model::Uuid;
+
     use super::*;
     use crate::testing::encodes;
 
     fn errors(topic: &str, partitions: &[(i32, ErrorCode)]) -> TopicErrors {
-        TopicErrors { topic: topic.into(), topic_id: TopicId::ZERO, partitions: partitions.to_vec() }
+        TopicErrors { topic: topic.into(), topic_id: Uuid([7; 16]), partitions: partitions.to_vec() }
     }
 
     #[test]
