@@ -361,6 +361,8 @@ impl Start {
             Err(error) => {
                 error!(partition = self.partition, %error, "groups could not be loaded, and are not coordinated");
                 phase.send_replace(Phase::Failed);
+                // Nobody must wait for a place in a mailbox that is never emptied.
+                drop(commands);
                 self.end.cancelled().await;
             }
         }

@@ -514,5 +514,12 @@ fn a_log_that_is_not_understood_is_not_served() {
         scene.change(&[new_leader(index, ME)]).await;
         scene.loaded().await;
         assert_eq!(scene.shards.describe("group".into()).await, Err(ShardError::NotCoordinator));
+        // It holds nobody up who has news for all shards.
+        for _ in 0..1_100 {
+            let remove = RemoveTopicRecord::default().with_topic_id(DATA_ID);
+            let records = [topic("data", DATA_ID), partition(DATA_ID, 0)];
+            scene.change(&records).await;
+            scene.change(&[MetadataRecord::RemoveTopic(remove)]).await;
+        }
     });
 }
