@@ -24,9 +24,11 @@ EXPLAINED = [
         r"^(advertised\.listeners|listeners|inter\.broker\.listener\.name|node\.id|process\.roles|controller\.\S+)=",
         "a node needs none of the settings that Kafka's must have, and no listener for controllers",
     ),
+    ("configs-broker-all", r"^broker\.id=", "the old name of node.id; shown with a value if it was set"),
     ("configs-broker-deleted", r"^nosuch=null", "a key that nobody knows is not described"),
+    ("producer-too-large", r"^stderr: ERROR Error when sending message", "the message says how large it was and what is allowed"),
     ("quorum-status", r"^CurrentVoters: ", "voters have directory ids, and no listener for controllers (KIP-853)"),
-    ("quorum-replication", r"^N [\w-]{22} N N ", "voters have directory ids (KIP-853)"),
+    ("quorum-replication", r"^N \S+ N N TIME TIME Leader", "voters have directory ids (KIP-853)"),
 ]
 
 

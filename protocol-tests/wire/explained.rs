@@ -28,6 +28,8 @@ const DONE: &str = "Kafka answers REQUEST_TIMED_OUT before it looks; here the an
 const ONCE: &str = "a partition that a request names twice is answered twice; Kafka keeps one of the two";
 const EMPTY: &str = "a topic without partitions is answered as such; Kafka leaves it out";
 const MESSAGE: &str = "the message says cause and remedy where Kafka's is empty or says less";
+const NOT_WALKED: &str =
+    "records are not decompressed or walked where the topic does not need it; Kafka always does";
 const KEY: &str = "`write.caching` is Ottla's own key";
 const NO_TRANSACTIONS: &str = "transactions are not served yet";
 const SHIFTED: &str = "where one broker took a spoiled batch and the other did not, later offsets shift; stories compare offsets";
@@ -45,6 +47,12 @@ const EXPLAINED: &[Explained] = &[
         "FinalizedFeatures.M",
         "the metadata version is 30, the last that today's consoles know by name",
     ),
+    row(
+        "ApiVersions/",
+        "",
+        "only here: {Name='metadata.version'",
+        "the metadata version is 30, and kraft.version is 1 from the start",
+    ),
     row("Produce/", "", "PartitionResponses.BaseOffset: ", SHIFTED),
     row("Produce/", "", "PartitionResponses.ErrorMessage: null | ", MESSAGE),
     row(
@@ -55,7 +63,51 @@ const EXPLAINED: &[Explained] = &[
     ),
     row("Produce/", "=twice", "[]: ", ONCE),
     row("Produce/", "PartitionData=none", "[]: ", EMPTY),
-    row("Produce/", "Records=null", ": Silence | ", "Kafka never answers, for an exception is lost"),
+    row("bad_batch/", "", "PartitionResponses.ErrorMessage: ", MESSAGE),
+    row(
+        "bad_batch/",
+        "",
+        "LogStartOffset: 0 | -1",
+        "with an error no log start is told; clients do not read it",
+    ),
+    row("bad_batch/unknown_codec", "", "ErrorCode: -1 | ", NOT_AN_ERROR),
+    row("bad_batch/codec_of_plain_records", "", "", NOT_WALKED),
+    row("bad_batch/first_record_too_long", "", "", NOT_WALKED),
+    row("bad_batch/log_append_time", "", "", "a producer must not say LogAppendTime; Kafka 4.4 takes it"),
+    row("bad_batch/transactional", "", "", NO_TRANSACTIONS),
+    row("bad_batch/and_a_cut_second", "", "", "Kafka drops a cut batch behind a whole one in silence"),
+    row("bad_batch/end", "", "Offset: ", SHIFTED),
+    row(
+        "Fetch/",
+        "",
+        "AbortedTransactions: [] | null",
+        "where nothing was read both say that nothing was aborted",
+    ),
+    row(
+        "session/",
+        "",
+        "AbortedTransactions: [] | null",
+        "where nothing was read both say that nothing was aborted",
+    ),
+    row("topic/", "", "only here: {Name='write.caching'", KEY),
+    row("auto/create", "", "", "the topic is created before it is answered; Kafka answers first"),
+    row("DeleteGroups/", "", "ErrorMessage: null | ", MESSAGE),
+    row("member/", "delete", "ErrorMessage: null | ", MESSAGE),
+    row("OffsetDelete/", "=twice", "[]: ", ONCE),
+    row(
+        "Metadata/",
+        "Topics=null",
+        "only here: {ErrorCode=0 Name='nosuch'",
+        "Kafka's brokers see a new topic a little later",
+    ),
+    row("FindCoordinator/", "KeyType=one", "", NO_TRANSACTIONS),
+    row("FindCoordinator/", "KeyType=", "ErrorMessage: ", MESSAGE),
+    row(
+        "OffsetCommit/",
+        "=twice",
+        "[]: ",
+        "a topic that a request names twice is answered once, with all its partitions",
+    ),
     row("Fetch/", "=twice", "[]: ", ONCE),
     row("Fetch/", "IsolationLevel=m", "", NOT_AN_ERROR),
     row("Fetch/", "MaxBytes=m", "", NOT_AN_ERROR),
@@ -69,8 +121,7 @@ const EXPLAINED: &[Explained] = &[
     row("ListOffsets/", "=twice", "[]: ", ONCE),
     row("ListOffsets/", "Partitions=none", "[]: ", EMPTY),
     row("ListOffsets/", "IsolationLevel=m", "", NOT_AN_ERROR),
-    row("Metadata/v0", "unknown", "", "the topic is created before it is answered; Kafka answers first"),
-    row("Metadata/v1", "unknown", "", "the topic is created before it is answered; Kafka answers first"),
+    row("Metadata/", "Name=unknown", "", "the topic is created before it is answered; Kafka answers first"),
     row("Metadata/", "Name=null", "ErrorCode: -1 | ", NOT_AN_ERROR),
     row("CreateTopics/", "imeoutMs=", "Topics.Error", DONE),
     row("CreateTopics/", "", "only here: {Name='write.caching'", KEY),
@@ -79,7 +130,6 @@ const EXPLAINED: &[Explained] = &[
     row("DescribeConfigs/", "", "only here: {Name='write.caching'", KEY),
     row("DescribeConfigs/", "IncludeDocumentation", ".Documentation: ", "the documentation is Ottla's own"),
     row("DescribeConfigs/", "ResourceType=", ".ErrorMessage: ", MESSAGE),
-    row("AlterConfigs/", "=twice", ": Silence | ", "Kafka never answers, for an exception is lost"),
     row("IncrementalAlterConfigs/", "ConfigOperation=", "", NOT_AN_ERROR),
     row("InitProducerId/", "TransactionalId=", "", NO_TRANSACTIONS),
     row(

@@ -9,7 +9,7 @@ use protocol::tables::api;
 use crate::value::{Value, decode, encode};
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
-const ANSWER_WITHIN: Duration = Duration::from_secs(12);
+const ANSWER_WITHIN: Duration = Duration::from_secs(6);
 /// No answer of these tests comes near it.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 

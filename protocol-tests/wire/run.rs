@@ -17,6 +17,7 @@ use crate::{corpus, corpus::Good};
 
 const WITHIN: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(50);
+const SETTLED_AFTER: Duration = Duration::from_secs(1);
 
 /// The two brokers and what is known of each.
 pub(crate) struct Run {
@@ -50,6 +51,8 @@ impl Run {
             self.until(19, 7, &create, |answer| code(answer, "Topics.0.ErrorCode") == Some(0))?;
             self.learn_topic(topic)?;
         }
+        let init = json!({"TransactionalId": null, "TransactionTimeoutMs": 1000});
+        self.until(22, 0, &init, |answer| code(answer, "ErrorCode") == Some(0))?;
         self.prepare_records()?;
         if let Err(why) = self.prepare_group() {
             self.failures += 1;
@@ -130,7 +133,7 @@ impl Run {
             self.case(&name, good.key, version, &base, 0)?;
             self.case(&format!("{name}/one_byte_short"), good.key, version, &base, 1)?;
             let spoiled = if good.is_spoiled { spoil(api.request, version, &base) } else { Vec::new() };
-            for spoiled in spoiled {
+            for spoiled in spoiled.iter().filter(|spoiled| corpus::is_answered(good.key, &spoiled.how)) {
                 self.case(&format!("{name}/{}", spoiled.how), good.key, version, &spoiled.request, 0)?;
             }
         }
@@ -166,6 +169,11 @@ impl Run {
             println!("FAIL {name} {}", found.join("; "));
         }
         Ok(())
+    }
+
+    /// Waits until what was decided is surely seen: Kafka answers an admin request before its own brokers know.
+    pub(crate) fn settle() {
+        std::thread::sleep(SETTLED_AFTER);
     }
 
     /// Gives a name a value for each broker.

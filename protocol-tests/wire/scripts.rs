@@ -304,6 +304,7 @@ fn topic(run: &mut Run) -> io::Result<()> {
     run.step("topic/delete_by_id", 20, 6, delete(json!([{"Name": null, "TopicId": "$id:w-topic"}])))?;
     run.step("topic/delete_by_id_again", 20, 6, delete(json!([{"Name": null, "TopicId": "$id:w-topic"}])))?;
     run.step("topic/delete_by_name", 20, 5, json!({"TimeoutMs": 9000, "TopicNames": ["w-topic", "nosuch"]}))?;
+    Run::settle();
     run.step("topic/metadata_when_deleted", 3, 13, by_id("$id:w-topic"))
 }
 
@@ -335,9 +336,11 @@ fn configs(run: &mut Run) -> io::Result<()> {
     run.step("config/unknown_topic", 44, 1, alter("nosuch", one("segment.bytes", 0, json!("2000000"))))?;
     let describe = json!({"IncludeSynonyms": true, "IncludeDocumentation": false, "Resources": [{"ResourceType": 2,
         "ResourceName": CONFIG, "ConfigurationKeys": ["segment.bytes", "cleanup.policy", "retention.ms"]}]});
+    Run::settle();
     run.step("config/described", 32, 4, describe.clone())?;
     let replace = json!({"ValidateOnly": false, "Resources": [{"ResourceType": 2, "ResourceName": CONFIG,
         "Configs": [{"Name": "retention.ms", "Value": "-1"}]}]});
     run.step("config/replace_all", 33, 2, replace)?;
+    Run::settle();
     run.step("config/described_when_replaced", 32, 4, describe)
 }
