@@ -13,7 +13,7 @@ import uuid
 from array import array
 from pathlib import Path
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from harness import install
@@ -77,7 +77,7 @@ class Load:
         messages = consumer.consume(10, 20)
         equal([message.error() for message in messages], [None] * 10, "ten records read")
         wanted = TopicPartition(self.topic, 0, 10)
-        consumer.commit(offsets=[wanted], asynchronous=False)
+        eventually(lambda: commits(consumer, wanted), "commit")
         equal(consumer.committed([wanted], 20)[0].offset, 10, "committed offset")
         consumer.close()
 
@@ -197,6 +197,17 @@ class Witness:
 def is_of_the_network(error):
     """Whether a consumer's error only says that its broker is away."""
     return error.name().startswith("_") and error.name() not in ("_AUTO_OFFSET_RESET", "_FATAL")
+
+
+def commits(consumer, offset):
+    """Whether a commit goes well; a coordinator that is not ready is asked again."""
+    try:
+        consumer.commit(offsets=[offset], asynchronous=False)
+        return True
+    except KafkaException as refused:
+        if not refused.args[0].retriable() and not is_of_the_network(refused.args[0]):
+            raise
+        return False
 
 
 def create_topic(bootstrap, topic, partitions):

@@ -182,8 +182,7 @@ impl Driver {
 
     async fn perform(&mut self, action: Action) -> Result<(), FatalError> {
         match action {
-            Action::Persist(hard) => quorum_state::write(self.env.disk.as_ref(), &self.folder, &hard)
-                .map_err(|cause| FatalError::Io { path: self.folder.clone(), cause })?,
+            Action::Persist(hard) => quorum_state::write(&self.log, &hard)?,
             Action::AppendControl(batch) => {
                 metadata_log::append_control(&mut self.log, &batch, self.env.clock.wall())?;
             }

@@ -11,6 +11,7 @@ use env::Disk;
 use model::{LeaderEpoch, Limits, NodeId};
 use protocol::records::QuorumState;
 use quorum::{HardState, ReplicaKey};
+use storage::{Log, StorageError};
 
 use crate::BootError;
 
@@ -37,7 +38,7 @@ pub(crate) fn read(disk: &dyn Disk, folder: &Path) -> Result<HardState, BootErro
 }
 
 /// Writes it durably.
-pub(crate) fn write(disk: &dyn Disk, folder: &Path, hard: &HardState) -> io::Result<()> {
+pub(crate) fn write(log: &Log, hard: &HardState) -> Result<(), StorageError> {
     let none = QuorumState::default();
     let state = QuorumState {
         leader_id: hard.leader.map_or(none.leader_id, |leader| leader.0),
@@ -45,5 +46,5 @@ pub(crate) fn write(disk: &dyn Disk, folder: &Path, hard: &HardState) -> io::Res
         voted_id: hard.voted.map_or(none.voted_id, |voted| voted.id.0),
         voted_directory_id: hard.voted.map_or(none.voted_directory_id, |voted| voted.directory),
     };
-    env::write_atomic(disk, &path(folder), state.encode().as_bytes())
+    log.write_beside(NAME, state.encode().as_bytes())
 }

@@ -24,7 +24,7 @@ pub trait Net: Send + Sync {
 }
 
 /// Accepts connections.
-pub trait Listener: Send {
+pub trait Listener: Send + Sync {
     /// Where it listens.
     fn local(&self) -> SocketAddr;
 

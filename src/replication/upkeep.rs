@@ -1,6 +1,6 @@
 //! What a node does for its partitions now and then: retention, rolling by time, checkpoints.
 //!
-//! Each round visits one partition after the other in bounded steps where it may block, so that no append waits for
+//! The first round of retention is at start, so that the disk's reserve is there from then on. Each round visits one partition after the other in bounded steps where it may block, so that no append waits for
 //! a long delete.
 //!
 //! Kafka: `LogManager.cleanupLogs`, `flushDirtyLogs`, `checkpointLogRecoveryOffsets`, `ReplicaManager.checkpointHighWatermarks`.
@@ -29,27 +29,29 @@ pub(crate) fn start(replication: &Arc<Replication>, closing: &CancellationToken)
     let Config { retention_check, checkpoint } = replication.config.upkeep;
     exec.spawn(
         "retention",
-        Box::pin(repeat(replication.clone(), closing.clone(), retention_check, maintain)),
+        Box::pin(repeat(replication.clone(), closing.clone(), (Duration::ZERO, retention_check), maintain)),
     );
     exec.spawn(
         "checkpoints",
-        Box::pin(repeat(replication.clone(), closing.clone(), checkpoint, checkpoints)),
+        Box::pin(repeat(replication.clone(), closing.clone(), (checkpoint, checkpoint), checkpoints)),
     );
 }
 
 async fn repeat(
     replication: Arc<Replication>,
     closing: CancellationToken,
-    every: Duration,
+    (first, every): (Duration, Duration),
     work: fn(&Arc<Replication>),
 ) {
     let clock = replication.env.clock.clone();
+    let mut wait = first;
     loop {
         tokio::select! {
             biased;
             () = closing.cancelled() => return,
-            () = clock.sleep(every) => {}
+            () = clock.sleep(wait) => {}
         }
+        wait = every;
         let target = replication.clone();
         if blocking(replication.env.exec.as_ref(), move || work(&target)).await.is_none() {
             return;

@@ -41,7 +41,7 @@ pub(crate) struct FolderState {
 impl FolderState {
     pub(crate) fn new(disk: Arc<dyn Disk>, path: PathBuf, tail: TailBudget) -> Self {
         let files = OpenFiles::new(Limits::OPEN_FILES_MAX);
-        let reserve = Reserve::new(path.clone());
+        let reserve = Reserve::of(&*disk, path.clone());
         let checkpoints = Mutex::default();
         Self { disk, path, files, tail, reserve, checkpoints, offline: OnceLock::new() }
     }

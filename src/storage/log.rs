@@ -21,6 +21,7 @@ mod retain;
 mod times;
 mod truncate;
 
+use env::write_atomic;
 use model::{LeaderEpoch, Offset, TopicId, TopicPartition};
 use protocol::batch::BatchHeader;
 
@@ -74,6 +75,16 @@ impl Log {
     /// Its topic's id.
     pub fn topic_id(&self) -> TopicId {
         self.topic_id
+    }
+
+    /// Writes a small file of another room into the log's folder, as a whole and durably; it may use the reserve.
+    ///
+    /// # Errors
+    /// The disk failed, which takes the folder offline, or it is full to the last byte.
+    pub fn write_beside(&self, name: &str, bytes: &[u8]) -> Result<(), StorageError> {
+        let (folder, path) = (&self.place.folder, self.place.path.join(name));
+        folder.check()?;
+        folder.with_reserve(&path, || write_atomic(&*folder.disk, &path, bytes))
     }
 
     /// The first offset that may be read, inclusive.

@@ -1,11 +1,12 @@
 //! A full disk is a normal state.
 //!
-//! A file of zeros, `.reserve`, is kept in the log folder once space is no longer ample. When a write finds no space it is removed: from then on
-//! clients are refused, and what it occupied is left to offset commits, metadata and deletes. When enough space is free
-//! again the file is written anew and clients are served.
+//! A file of zeros, `.reserve`, is kept in the log folder once space is no longer ample. When a write finds no space it is
+//! emptied: from then on clients are refused, and what it occupied is left to offset commits, metadata and deletes. When
+//! enough space is free again the file is written anew and clients are served. A node that starts and finds the file empty
+//! knows that the disk was full: its clients do not get what is left.
 
 use std::io::{self, IoSlice};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use env::{Disk, Open};
@@ -25,14 +26,17 @@ const LOOK_INTERVAL_MS: i64 = 1000;
 pub(crate) struct Reserve {
     folder: PathBuf,
     full: AtomicBool,
-    /// Whether the file was there when the disk became full.
+    /// Whether the file was there when the disk became full, and is empty since.
     released: AtomicBool,
     looked: AtomicI64,
 }
 
 impl Reserve {
-    pub(crate) fn new(folder: PathBuf) -> Self {
-        let (full, released) = (AtomicBool::new(false), AtomicBool::new(false));
+    /// As it was left: a file that cannot be read is renewed, or not, like one that is not there.
+    pub(crate) fn of(disk: &dyn Disk, folder: PathBuf) -> Self {
+        let length = disk.open(&folder.join(FILE), Open::Read).and_then(|file| file.len());
+        let released = length.is_ok_and(|length| length == 0);
+        let (full, released) = (AtomicBool::new(released), AtomicBool::new(released));
         Self { folder, full, released, looked: AtomicI64::new(i64::MIN) }
     }
 
@@ -43,9 +47,17 @@ impl Reserve {
     /// Takes note that a write found no space; gives back whether the reserve made some.
     pub(crate) fn release(&self, disk: &dyn Disk) -> bool {
         self.full.store(true, Ordering::Relaxed);
-        let released = disk.remove_file(&self.folder.join(FILE)).is_ok();
+        let released = self.empty(disk).unwrap_or(false);
         self.released.fetch_or(released, Ordering::Relaxed);
         released
+    }
+
+    /// Gives back whether there was anything in the file.
+    fn empty(&self, disk: &dyn Disk) -> io::Result<bool> {
+        let file = disk.open(&self.folder.join(FILE), Open::Write)?;
+        let had_some = !file.is_empty()?;
+        file.set_len(0)?;
+        Ok(had_some)
     }
 
     /// Whether a client may write; looks for free space at most once a second.
@@ -80,11 +92,19 @@ impl Reserve {
             let left = (Limits::DISK_RESERVE_BYTES - position).min(PIECE_BYTES as u64) as usize;
             let piece = IoSlice::new(zeros.get(..left).unwrap_or_default());
             if let Err(error) = file.write_at(&[piece], position) {
-                disk.remove_file(&path)?;
+                self.give_up(disk, &path)?;
                 return Err(error);
             }
             position += left as u64;
         }
         Ok(())
+    }
+
+    /// After a failed write: an empty file would say that there once was a whole one.
+    fn give_up(&self, disk: &dyn Disk, path: &Path) -> io::Result<()> {
+        if self.released.load(Ordering::Relaxed) {
+            return self.empty(disk).map(drop);
+        }
+        disk.remove_file(path)
     }
 }

@@ -132,6 +132,29 @@ fn a_node_starts_on_a_full_disk() {
 }
 
 #[test]
+fn a_node_that_starts_after_the_reserve_was_taken_keeps_what_is_left_from_clients() {
+    let mut node = almost_full(10);
+    assert!(try_append(&mut node, NOW, Origin::Client).is_err());
+    assert_eq!(try_append(&mut node, NOW, Origin::Coordinator).unwrap(), Offset(2));
+    let mut node = node.kill();
+    assert!(node.folder.is_full());
+    assert!(try_append(&mut node, NOW, Origin::Client).is_err(), "the reserve is not for clients");
+    assert_eq!(try_append(&mut node, NOW, Origin::Coordinator).unwrap(), Offset(4));
+    node.disk.set_capacity(u64::MAX);
+    let later = Timestamp(NOW.0 + 1500);
+    assert_eq!(try_append(&mut node, later, Origin::Client).unwrap(), Offset(6));
+}
+
+#[test]
+fn a_small_file_beside_the_log_may_use_the_reserve() {
+    let node = almost_full(0);
+    node.log.write_beside("quorum-state", b"{}").unwrap();
+    let path = Path::new(FOLDER).join(node.log.topic_partition().to_string()).join("quorum-state");
+    assert_eq!(node.disk.read(&path, 10).unwrap(), b"{}");
+    assert!(node.folder.is_full());
+}
+
+#[test]
 fn whatever_operation_fails_nothing_flushed_is_lost() {
     for kind in [Kind::Read, Kind::Write, Kind::Sync, Kind::Name] {
         for after in 0..40 {
