@@ -39,7 +39,7 @@ pub fn boot(env: &Env, folder: &Arc<LogFolder>, me: NodeId) -> Result<Boot, Boot
     let me = ReplicaKey::new(me, folder.directory_id());
     let name = metadata_log::topic_partition();
     let config = LogConfig { retention_ms: -1, message_bytes_max: usize::MAX, ..LogConfig::default() };
-    let log = folder.open_log(&name, metadata_log::TOPIC_ID, config, now)?;
+    let mut log = folder.open_log(&name, metadata_log::TOPIC_ID, config, now)?;
     let path = folder.path().join(name.to_string());
     let io = |cause| BootError::Io { path: path.clone(), cause };
     let mut snapshots = snapshot::list(env.disk.as_ref(), &path).map_err(io)?;
@@ -49,6 +49,10 @@ pub fn boot(env: &Env, folder: &Arc<LogFolder>, me: NodeId) -> Result<Boot, Boot
         snapshots.push((FIRST, size));
     }
     let (latest, found) = latest(env, &path, &snapshots)?;
+    if (log.log_start()..=log.log_end()).contains(&latest.end) {
+        // What the snapshot covers counts no more, whether or not its deletion was on disk.
+        log.advance_log_start(latest.end)?;
+    }
     let view = view(&log, latest, &path)?;
     let mut history = VoterHistory::of_snapshot(found.voters.clone());
     let mut kraft_version = found.kraft_version;
@@ -85,7 +89,7 @@ fn latest(
 fn view(log: &Log, snapshot: SnapshotId, path: &Path) -> Result<LogView, BootError> {
     let damaged = |what: String| BootError::Damaged { path: path.to_owned(), what };
     let (start, end) = (log.log_start(), log.log_end());
-    if start > snapshot.end || end < snapshot.end {
+    if start != snapshot.end {
         return Err(damaged(format!(
             "the log holds {start} to {end}, the snapshot ends at {}",
             snapshot.end

@@ -198,7 +198,10 @@ impl Driver {
                     self.waiting.clear();
                 }
             }
-            Action::DeleteBefore(offset) => self.log.advance_log_start(offset)?,
+            Action::DeleteBefore(offset) => {
+                self.log.advance_log_start(offset)?;
+                self.log.maintain(self.env.clock.wall(), self.quorum.high_watermark())?;
+            }
             Action::Truncate(offset) => self.log.truncate_to(offset, self.env.clock.wall())?,
             Action::Send { id, .. } => self.quorum.handle_failure(self.env.clock.now(), id),
             Action::VotersChanged(voters) => debug!(voters = voters.len(), "the voters changed"),

@@ -20,6 +20,8 @@ mod metadata_log;
 mod quorum_state;
 mod registration;
 mod snapshot;
+#[cfg(test)]
+mod tests;
 
 pub use boot::{Boot, boot};
 pub use cluster::{Cluster, Config};

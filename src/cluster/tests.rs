@@ -1,0 +1,166 @@
+//! The metadata of one node over a disk in memory: decisions, restarts, power cuts, snapshots, a failing disk.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use controller::{Controller, Registration};
+use env::Env;
+use metadata::config::BrokerConfig;
+use model::{BrokerEpoch, ClusterId, NodeId, Uuid};
+use replication::{Replication, UpkeepConfig};
+use shards::Shards;
+use sim::{Kind, Node, World};
+use storage::{LogFolder, MetaProperties, TailBudget};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::*;
+
+const ME: NodeId = NodeId(1);
+
+struct Case {
+    cluster: Arc<Cluster>,
+    fatal: oneshot::Receiver<FatalError>,
+}
+
+fn registration(env: &Env) -> Registration {
+    Registration {
+        id: ME,
+        incarnation: env.rng.uuid(),
+        endpoints: Vec::new(),
+        features: controller::SUPPORTED_FEATURES
+            .iter()
+            .map(|f| metadata::FeatureRange { name: f.name.to_owned(), min: f.min, max: f.max })
+            .collect(),
+        rack: None,
+        directories: vec![Uuid([3; 16])],
+        previous_epoch: None,
+    }
+}
+
+impl Case {
+    async fn start(node: &Node, snapshot_bytes: u64) -> Result<(Self, BrokerEpoch), BootError> {
+        let env = node.boot();
+        let cluster_id = ClusterId::from("c");
+        let identity =
+            MetaProperties { cluster_id: cluster_id.clone(), node_id: ME, directory_id: Some(Uuid([3; 16])) };
+        let folder = LogFolder::open(env.disk.clone(), Path::new("/d"), &identity, TailBudget::new(1 << 20))
+            .expect("a folder");
+        let (folder, closing) = (Arc::new(folder), CancellationToken::new());
+        let boot = boot(&env, &folder, ME)?;
+        let upkeep =
+            UpkeepConfig { retention_check: Duration::from_mins(5), checkpoint: Duration::from_secs(5) };
+        let broker = BrokerConfig::default();
+        let config = replication::Config { node_id: ME, fixed: broker.values().clone(), upkeep };
+        let replication = Replication::start(&env, config, vec![folder], &closing);
+        let shards = Shards::start(&env, shards::Config::new(ME), replication.clone(), &closing);
+        let config = Config { node_id: ME, cluster_id, broker, snapshot_bytes };
+        let (tell, fatal) = oneshot::channel();
+        let cluster = Cluster::start(&env, config, boot, replication, shards, closing, tell);
+        let epoch = register(&cluster, registration(&env)).await.expect("registered");
+        Ok((Self { cluster, fatal }, epoch))
+    }
+
+    /// The first producer id of a new block.
+    async fn block(&self) -> i64 {
+        let allocate = |controller: &Controller| {
+            let epoch = controller.image().brokers.get(ME).expect("registered").epoch;
+            controller.allocate_producer_ids(ME, epoch)
+        };
+        self.cluster.decide(allocate).await.expect("decided").expect("allocated").first.0
+    }
+}
+
+fn world() -> (World, Node) {
+    let world = World::new(5);
+    let node = world.node("n");
+    (world, node)
+}
+
+const NEVER: u64 = u64::MAX / 2;
+
+#[test]
+fn a_decision_is_answered_when_it_is_applied() {
+    let (world, node) = world();
+    world.run(async {
+        let (case, epoch) = Case::start(&node, NEVER).await.expect("boots");
+        assert_eq!(case.cluster.image().brokers.get(ME).map(|broker| broker.epoch), Some(epoch));
+        let first = case.block().await;
+        assert_eq!(case.block().await, first + 1000);
+    });
+}
+
+#[test]
+fn what_was_answered_survives_power_cuts_and_no_block_is_given_twice() {
+    let (world, node) = world();
+    let (mut last, mut epochs) = (-1, BrokerEpoch(-1));
+    for _ in 0..5 {
+        world.run(async {
+            let (case, epoch) = Case::start(&node, NEVER).await.expect("boots");
+            assert!(epoch > epochs, "each start has a newer broker epoch");
+            let first = case.block().await;
+            assert!(first > last, "block {first} after {last}");
+            (last, epochs) = (first, epoch);
+        });
+        node.power_loss();
+    }
+}
+
+#[test]
+fn snapshots_take_the_place_of_the_log_below_them() {
+    let (world, node) = world();
+    let mut last = -1;
+    for round in 0..4 {
+        world.run(async {
+            let (case, _) = Case::start(&node, 500).await.expect("boots");
+            for _ in 0..10 {
+                let first = case.block().await;
+                assert!(first > last, "block {first} after {last} in round {round}");
+                last = first;
+            }
+        });
+        let checkpoints = node.disk().clone();
+        let names = env::Disk::list(&checkpoints, Path::new("/d/__cluster_metadata-0")).expect("a folder");
+        let count = names.iter().filter(|entry| entry.name.ends_with(".checkpoint")).count();
+        assert!(count > 1, "{names:?}");
+        if round % 2 == 0 { node.kill() } else { node.power_loss() }
+    }
+}
+
+#[test]
+fn a_metadata_disk_that_fails_ends_the_node() {
+    let (world, node) = world();
+    world.run(async {
+        let (case, _) = Case::start(&node, NEVER).await.expect("boots");
+        node.disk().fail(Kind::Sync, "/d/__cluster_metadata-0", 0, 1);
+        let cluster = case.cluster.clone();
+        let answer = cluster
+            .decide(|controller| {
+                let epoch = controller.image().brokers.get(ME).expect("registered").epoch;
+                controller.allocate_producer_ids(ME, epoch)
+            })
+            .await;
+        assert!(answer.is_err(), "nothing is answered that may be lost");
+        assert!(matches!(case.fatal.await, Ok(FatalError::Storage(_))));
+    });
+}
+
+#[test]
+fn a_damaged_snapshot_is_told_with_its_path() {
+    let (world, node) = world();
+    world.run(async {
+        Case::start(&node, NEVER).await.expect("boots");
+    });
+    node.kill();
+    let disk = node.disk().clone();
+    let path = Path::new("/d/__cluster_metadata-0/00000000000000000000-0000000000.checkpoint");
+    let file = env::Disk::open(&disk, path, env::Open::Write).expect("a snapshot");
+    file.set_len(70).expect("cut");
+    world.run(async {
+        match Case::start(&node, NEVER).await {
+            Err(BootError::Damaged { path: told, .. }) => assert_eq!(told, path),
+            other => panic!("{:?}", other.map(|_| ()).err()),
+        }
+    });
+}
