@@ -49,8 +49,11 @@ impl Case {
             .expect("a folder");
         let (folder, closing) = (Arc::new(folder), CancellationToken::new());
         let boot = boot(&env, &folder, ME)?;
-        let upkeep =
-            UpkeepConfig { retention_check: Duration::from_mins(5), checkpoint: Duration::from_secs(5) };
+        let upkeep = UpkeepConfig {
+            retention_check: Duration::from_mins(5),
+            flush_check: Duration::from_secs(1),
+            checkpoint: Duration::from_secs(5),
+        };
         let broker = BrokerConfig::default();
         let config = replication::Config { node_id: ME, fixed: broker.values().clone(), upkeep };
         let replication = Replication::start(&env, config, vec![folder], &closing);

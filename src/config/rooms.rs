@@ -17,6 +17,9 @@ use storage::LogFolder;
 
 use super::{Config, ConfigError};
 
+/// The longest wait before a look at what is not flushed.
+const FLUSH_CHECK_MAX: Duration = Duration::from_secs(1);
+
 /// How long requests that have started may take after a stop: Docker kills after ten seconds.
 const STOP_WAIT: Duration = Duration::from_secs(5);
 
@@ -51,6 +54,7 @@ impl Config {
             fixed: self.broker.values().clone(),
             upkeep: UpkeepConfig {
                 retention_check: millis("log.retention.check.interval.ms"),
+                flush_check: millis("log.flush.scheduler.interval.ms").min(FLUSH_CHECK_MAX),
                 checkpoint: millis("replica.high.watermark.checkpoint.interval.ms"),
             },
         }

@@ -37,6 +37,9 @@ pub trait Disk: Send + Sync {
     /// Bytes that may still be written to the file system of `path`.
     fn free_bytes(&self, path: &Path) -> io::Result<u64>;
 
+    /// The size in bytes of the file system of `path`.
+    fn total_bytes(&self, path: &Path) -> io::Result<u64>;
+
     /// Takes the lock file at `path` until the guard is dropped; `WouldBlock` where another process has it.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>>;
 

@@ -72,6 +72,11 @@ impl Disk for HostDisk {
         Ok(status.f_bavail.saturating_mul(status.f_frsize))
     }
 
+    fn total_bytes(&self, path: &Path) -> io::Result<u64> {
+        let status = statvfs(path)?;
+        Ok(status.f_blocks.saturating_mul(status.f_frsize))
+    }
+
     // Two locks: Kafka's is the POSIX one, which knows processes only; flock also keeps two nodes of one process apart.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
         let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
@@ -257,6 +262,7 @@ mod tests {
             assert_eq!(content(&path), text);
         }
         assert_eq!(HostDisk.list(folder.path()).unwrap().len(), 1);
-        assert!(HostDisk.free_bytes(folder.path()).unwrap() > 0);
+        let free = HostDisk.free_bytes(folder.path()).unwrap();
+        assert!(free > 0 && free < HostDisk.total_bytes(folder.path()).unwrap());
     }
 }

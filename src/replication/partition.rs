@@ -9,6 +9,7 @@
 //! Kafka: `kafka.cluster.Partition`, `UnifiedLog`.
 
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use env::{Clock, Exec};
 use model::{LeaderEpoch, Offset, Timestamp, TopicIdPartition, TopicPartition};
@@ -39,6 +40,8 @@ struct State {
     /// The high watermark that was known before the node started.
     restored: Offset,
     flush: Flush,
+    /// How long upkeep has found something that is not flushed.
+    unflushed_for: Duration,
     waiters: Waiters,
 }
 
@@ -116,6 +119,7 @@ impl Partition {
             min_isr,
             restored,
             flush: Flush::Idle,
+            unflushed_for: Duration::ZERO,
             waiters: Waiters::default(),
         };
         Self { name, id, folder, clock, committer, state: Mutex::new(state) }
@@ -335,6 +339,20 @@ impl Partition {
         let mut state = self.lock();
         state.log.set_config(config);
         state.min_isr = min_isr;
+    }
+
+    /// Asks for a flush where the topic caches writes and `flush.ms` is over, as far as upkeep can tell.
+    pub(crate) fn flush_if_due(self: &Arc<Self>, every: Duration) {
+        let mut state = self.lock();
+        state.unflushed_for = if state.log.flushed_end() < state.log.log_end() {
+            state.unflushed_for + every
+        } else {
+            Duration::ZERO
+        };
+        if state.unflushed_for.as_millis() as i64 >= state.log.config().flush_ms {
+            state.unflushed_for = Duration::ZERO;
+            self.ask(&mut state);
+        }
     }
 
     /// One bounded step of rolling and retention. Whether there is more to do.

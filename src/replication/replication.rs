@@ -180,7 +180,7 @@ impl Replication {
                 FolderDescription {
                     path: folder.logs.path().to_owned(),
                     is_offline: folder.logs.offline().is_some(),
-                    total_bytes: -1,
+                    total_bytes: folder.logs.total_bytes().map_or(-1, |bytes| bytes as i64),
                     usable_bytes: folder.logs.free_bytes().map_or(-1, |bytes| bytes as i64),
                     partitions: here
                         .map(|partition| (partition.name.clone(), partition.size_bytes()))

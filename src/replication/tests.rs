@@ -66,8 +66,11 @@ impl Case {
         };
         let tail = TailBudget::new(1 << 20);
         let folder = LogFolder::open(env.disk.clone(), Path::new("/d"), &identity, tail).expect("a folder");
-        let upkeep =
-            UpkeepConfig { retention_check: Duration::from_mins(5), checkpoint: Duration::from_secs(5) };
+        let upkeep = UpkeepConfig {
+            retention_check: Duration::from_mins(5),
+            flush_check: Duration::from_secs(1),
+            checkpoint: Duration::from_secs(5),
+        };
         let config = Config { node_id: ME, fixed: Overrides::default(), upkeep };
         let replication = Replication::start(&env, config, vec![Arc::new(folder)], &CancellationToken::new());
         replication.apply_all(&image(records).0).await;

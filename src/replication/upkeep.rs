@@ -20,13 +20,17 @@ use crate::blocking::blocking;
 pub struct Config {
     /// `log.retention.check.interval.ms`.
     pub retention_check: Duration,
+    /// How often `flush.ms` of topics that cache writes is looked at: `log.flush.scheduler.interval.ms`, at most a second.
+    pub flush_check: Duration,
     /// `replica.high.watermark.checkpoint.interval.ms` and the recovery points with it.
     pub checkpoint: Duration,
 }
 
 pub(crate) fn start(replication: &Arc<Replication>, closing: &CancellationToken) {
     let exec: &Arc<dyn Exec> = &replication.env.exec;
-    let Config { retention_check, checkpoint } = replication.config.upkeep;
+    let Config { retention_check, flush_check, checkpoint } = replication.config.upkeep;
+    let flushes = repeat(replication.clone(), closing.clone(), flush_check, flushes);
+    exec.spawn("flushes", Box::pin(flushes));
     exec.spawn(
         "retention",
         Box::pin(repeat(replication.clone(), closing.clone(), (Duration::ZERO, retention_check), maintain)),
@@ -65,6 +69,13 @@ fn maintain(replication: &Arc<Replication>) {
     }
     for partition in replication.partitions.all() {
         while partition.maintain(replication.env.clock.wall()) {}
+    }
+}
+
+/// Flushes what may no longer stay in the cache alone.
+fn flushes(replication: &Arc<Replication>) {
+    for partition in replication.partitions.all() {
+        partition.flush_if_due(replication.config.upkeep.flush_check);
     }
 }
 

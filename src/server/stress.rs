@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use env::{Chunk, Disk, Env, File, FileRange, Link, Open};
+use env::{Chunk, Disk, Env, Exec as _, File, FileRange, Link, Open};
 use host::{HostClock, HostDisk, HostExec, HostRng};
 use model::Map;
 use telemetry::Registry;

@@ -290,6 +290,10 @@ impl Disk for SimDisk {
         Ok(state.free())
     }
 
+    fn total_bytes(&self, path: &Path) -> io::Result<u64> {
+        Ok(self.begin(Kind::Name, path)?.capacity)
+    }
+
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
         self.open(path, Open::Create)?;
         if !self.state().locked.insert(path.to_owned()) {

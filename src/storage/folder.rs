@@ -142,6 +142,11 @@ impl LogFolder {
         self.state.reserve.is_full()
     }
 
+    /// The size in bytes of its file system.
+    pub fn total_bytes(&self) -> Result<u64, StorageError> {
+        self.state.checked(&self.state.path, self.state.disk.total_bytes(&self.state.path))
+    }
+
     /// Bytes that may still be written to its file system.
     pub fn free_bytes(&self) -> Result<u64, StorageError> {
         self.state.checked(&self.state.path, self.state.disk.free_bytes(&self.state.path))
