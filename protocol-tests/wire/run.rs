@@ -156,10 +156,7 @@ impl Run {
         self.news += 1;
         let new = format!("w-new-{}", self.news);
         self.set("new", |_| Value::Text(new.clone()));
-        for at in 0..self.peers.len() {
-            let filled = fill(request, &self.names[at]);
-            self.last[at] = self.peers[at].ask(key, version, &filled, cut)?;
-        }
+        self.ask_both(key, version, request, cut)?;
         let found = differences(key, &self.last[0], &self.last[1]);
         let found: Vec<_> = found.into_iter().filter(|each| !is_explained(name, each)).collect();
         if found.is_empty() {
@@ -174,6 +171,25 @@ impl Run {
     /// Waits until what was decided is surely seen: Kafka answers an admin request before its own brokers know.
     pub(crate) fn settle() {
         std::thread::sleep(SETTLED_AFTER);
+    }
+
+    /// At the same time, or one's waiting would be the other's timeout.
+    fn ask_both(&mut self, key: i16, version: i16, request: &Value, cut: i32) -> io::Result<()> {
+        let asked = self.peers.iter_mut().zip(&self.names).zip(&mut self.last);
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = asked
+                .map(|((peer, names), last)| {
+                    scope.spawn(move || {
+                        *last = peer.ask(key, version, &fill(request, names), cut)?;
+                        Ok(())
+                    })
+                })
+                .collect();
+            let outcomes = threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked"))));
+            outcomes.collect()
+        })
     }
 
     /// Gives a name a value for each broker.
