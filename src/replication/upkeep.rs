@@ -29,7 +29,7 @@ pub struct Config {
 pub(crate) fn start(replication: &Arc<Replication>, closing: &CancellationToken) {
     let exec: &Arc<dyn Exec> = &replication.env.exec;
     let Config { retention_check, flush_check, checkpoint } = replication.config.upkeep;
-    let flushes = repeat(replication.clone(), closing.clone(), flush_check, flushes);
+    let flushes = repeat(replication.clone(), closing.clone(), (flush_check, flush_check), flushes);
     exec.spawn("flushes", Box::pin(flushes));
     exec.spawn(
         "retention",
