@@ -363,3 +363,21 @@ fn one_seed_is_one_history() {
     }
     assert_ne!(a_life(1).0, a_life(2).0);
 }
+
+#[test]
+fn a_process_that_ends_waits_for_its_tasks_and_drops_those_that_do_not_end() {
+    let world = World::new(1);
+    let node = world.node("node-1");
+    let env = node.boot();
+    let left = Arc::new(Mutex::new(None));
+    let (told, process) = (Arc::clone(&left), env.clone());
+    node.run(async move {
+        let clock = Arc::clone(&process.clock);
+        process.exec.spawn("ends", Box::pin(async move { clock.sleep(Duration::from_millis(100)).await }));
+        process.exec.spawn("stays", Box::pin(std::future::pending()));
+        let count = process.exec.close(Duration::from_secs(3)).await;
+        *told.lock().unwrap() = Some(count);
+    });
+    world.run(async { env.clock.sleep(Duration::from_secs(4)).await });
+    assert_eq!(*left.lock().unwrap(), Some(1));
+}
