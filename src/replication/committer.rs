@@ -25,12 +25,7 @@ impl Committer {
     pub(crate) fn start(exec: &Arc<dyn Exec>, closing: &CancellationToken) -> Arc<Self> {
         let committer = Arc::new(Self { queue: Mutex::default(), asked: Notify::new() });
         for _ in 0..Limits::FLUSHES_AT_ONCE {
-            let lane = lane(committer.clone(), exec.clone());
-            let closing = closing.clone();
-            let until_closing = async move {
-                closing.run_until_cancelled(lane).await;
-            };
-            exec.spawn("committer", Box::pin(until_closing));
+            exec.spawn("committer", Box::pin(lane(committer.clone(), exec.clone(), closing.clone())));
         }
         committer
     }
@@ -61,9 +56,10 @@ impl Committer {
     }
 }
 
-async fn lane(committer: Arc<Committer>, exec: Arc<dyn Exec>) {
-    loop {
-        let partition = committer.next().await;
+/// A flush that has begun is waited for, also at the end: if it failed and nobody heard of it, the next one would
+/// succeed, and what was lost would count as flushed.
+async fn lane(committer: Arc<Committer>, exec: Arc<dyn Exec>, closing: CancellationToken) {
+    while let Some(partition) = closing.run_until_cancelled(committer.next()).await {
         if partition.flush(exec.as_ref()).await {
             committer.ask(partition);
         }
