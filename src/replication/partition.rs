@@ -37,7 +37,7 @@ struct State {
     log: Log,
     role: Role,
     min_isr: usize,
-    /// The high watermark that was known before the node started.
+    /// The high watermark that was known before the node started, or when it stopped leading.
     restored: Offset,
     flush: Flush,
     /// How long upkeep has found something that is not flushed.
@@ -130,7 +130,7 @@ impl Partition {
     }
 
     /// Appends batches of a client or a coordinator, and asks for a flush. The caller waits with
-    /// [`crate::committed`] for [`Appended::required`].
+    /// [`crate::committed`] for the offset after [`Appended::last_offset`].
     ///
     /// # Errors
     /// Nothing was appended.
@@ -317,7 +317,7 @@ impl Partition {
             return;
         }
         let restored =
-            state.restored.clamp(state.log.log_start(), state.log.flushed_end().max(state.log.log_start()));
+            state.high_watermark().clamp(state.log.log_start(), state.log.flushed_end().max(state.log.log_start()));
         state.role = Role::Leader(Leader::new(me, epoch, start, isr.iter().copied(), restored));
         let (end, caches) = (state.log.log_end(), state.log.config().write_caching);
         let counted = if caches { end } else { state.log.flushed_end() };
@@ -329,6 +329,7 @@ impl Partition {
     pub(crate) fn follow(&self) {
         let mut state = self.lock();
         if matches!(state.role, Role::Leader(_)) {
+            state.restored = state.high_watermark();
             state.role = Role::Follower;
             state.waiters.all();
         }
@@ -441,12 +442,19 @@ impl State {
     }
 
     fn checkpoint(&mut self) -> Option<LogCheckpoint> {
-        let high_watermark = match &self.role {
-            Role::Leader(leader) => leader.high_watermark(),
-            Role::Follower => self.restored,
-            Role::Offline | Role::Gone => return None,
-        };
+        if matches!(self.role, Role::Offline | Role::Gone) {
+            return None;
+        }
+        let high_watermark = self.high_watermark();
         self.log.checkpoint(high_watermark).ok()
+    }
+
+    /// The highest that is known here, whoever leads.
+    fn high_watermark(&self) -> Offset {
+        match &self.role {
+            Role::Leader(leader) => leader.high_watermark(),
+            Role::Follower | Role::Offline | Role::Gone => self.restored,
+        }
     }
 
     /// After an error of the log: where its folder failed, the partition is offline for good.
