@@ -69,8 +69,8 @@ pub async fn run_in(env: Env, config: Config, shutdown: CancellationToken) -> Re
     let server = bound.serve(house.node.clone(), house.registry.clone());
     announce::running(config.node_id(), house.cluster.cluster_id());
     let ended = house.until_stopped(&shutdown).await;
-    house.close(&env, &server).await;
-    ended
+    let closed = house.close(&env, &server, ended.is_ok()).await;
+    ended.and(closed)
 }
 
 fn host_env(exec: HostExec) -> Env {
@@ -127,14 +127,21 @@ impl House {
         }
     }
 
-    async fn close(self, env: &Env, server: &Server) {
+    /// The log folders are marked clean only if all that writes to them, the metadata log first, ended in order.
+    async fn close(mut self, env: &Env, server: &Server, in_order: bool) -> Result<(), StartError> {
         server.close().await;
         self.closing.cancel();
         let left = env.exec.close(PATIENCE).await;
         if left > 0 {
             warn!(tasks = left, "some tasks did not end in time");
         }
-        self.replication.close(self.broker_epoch);
+        if let Ok(failed) = self.fatal.try_recv() {
+            return Err(failed.into());
+        }
+        if in_order && left == 0 {
+            self.replication.close(self.broker_epoch);
+        }
+        Ok(())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use env::Exec;
 use model::TopicPartition;
@@ -16,6 +16,8 @@ pub(crate) struct Folder {
     pub(crate) logs: Arc<LogFolder>,
     pub(crate) committer: Arc<Committer>,
     partitions: AtomicUsize,
+    /// Whether some log in it was not opened, or not closed: the next start has to recover.
+    is_in_doubt: AtomicBool,
 }
 
 /// All entries of `log.dirs`.
@@ -36,6 +38,13 @@ pub struct FolderDescription {
     pub partitions: Vec<(TopicPartition, u64)>,
 }
 
+impl Folder {
+    /// Whether all its logs were opened, and none failed to close.
+    pub(crate) fn is_in_order(&self) -> bool {
+        !self.is_in_doubt.load(Ordering::Relaxed)
+    }
+}
+
 impl Folders {
     pub(crate) fn new(
         folders: Vec<Arc<LogFolder>>,
@@ -49,6 +58,7 @@ impl Folders {
                     logs,
                     committer: Committer::start(exec, closing),
                     partitions: AtomicUsize::new(0),
+                    is_in_doubt: AtomicBool::new(false),
                 })
                 .collect(),
         )
@@ -63,14 +73,27 @@ impl Folders {
     }
 
     /// The folder where the partition lies, or else the one with the fewest that works; counts the partition in.
-    pub(crate) fn choose(&self, name: &TopicPartition) -> Option<usize> {
+    ///
+    /// While a folder is offline only a partition that `is_new` gets a place: another may lie there, and would begin
+    /// again from nothing.
+    pub(crate) fn choose(&self, name: &TopicPartition, is_new: bool) -> Option<usize> {
         let works = || self.iter().filter(|(_, folder)| folder.logs.offline().is_none());
+        let is_certain = is_new || works().count() == self.0.len();
         let at = works()
             .find(|(_, folder)| folder.logs.has_partition(name))
-            .or_else(|| works().min_by_key(|(_, folder)| folder.partitions.load(Ordering::Relaxed)))
+            .or_else(|| {
+                works()
+                    .min_by_key(|(_, folder)| folder.partitions.load(Ordering::Relaxed))
+                    .filter(|_| is_certain)
+            })
             .map(|(at, _)| at)?;
         self.0[at].partitions.fetch_add(1, Ordering::Relaxed);
         Some(at)
+    }
+
+    /// A log in this folder was not opened, or not closed.
+    pub(crate) fn doubt(&self, at: usize) {
+        self.0[at].is_in_doubt.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn gone(&self, at: usize) {

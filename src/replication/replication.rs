@@ -7,7 +7,7 @@ use std::sync::Arc;
 use env::Env;
 use metadata::config::Overrides;
 use metadata::{Delta, Image};
-use model::{NodeId, Offset, PartitionIndex, TopicIdPartition};
+use model::{LeaderEpoch, NodeId, Offset, PartitionIndex, TopicIdPartition};
 use storage::{FoundLog, LogFolder, StorageError};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -154,11 +154,17 @@ impl Replication {
     }
 
     fn open(self: &Arc<Self>, assignment: &Assignment) -> Result<Arc<Partition>, OpenError> {
-        let at = self.folders.choose(&assignment.name).ok_or(OpenError::NoFolder)?;
+        let is_new = assignment.leader_epoch == LeaderEpoch(0);
+        let at = self.folders.choose(&assignment.name, is_new).ok_or(OpenError::NoFolder)?;
         let folder = self.folders.get(at);
         let now = self.env.clock.wall();
-        let log =
-            folder.logs.open_log(&assignment.name, assignment.id.topic_id, assignment.config.clone(), now)?;
+        let log = folder
+            .logs
+            .open_log(&assignment.name, assignment.id.topic_id, assignment.config.clone(), now)
+            .inspect_err(|_| {
+                self.folders.doubt(at);
+                self.folders.gone(at);
+            })?;
         let restored = folder.logs.high_watermark(&assignment.name).unwrap_or(Offset(0));
         let partition = Arc::new(Partition::new(
             (assignment.name.clone(), assignment.id, at),
@@ -191,7 +197,7 @@ impl Replication {
     }
 
     /// The clean end, after everything else that uses partitions has ended: all is flushed, indexes and producer
-    /// snapshots are written, and the folders are marked clean.
+    /// snapshots are written, and the folders are marked clean, unless one of their logs was not opened or not closed.
     pub fn close(&self, broker_epoch: model::BrokerEpoch) {
         let mut closed: Vec<Vec<_>> = self.folders.iter().map(|_| Vec::new()).collect();
         for partition in self.partitions.all() {
@@ -199,11 +205,16 @@ impl Replication {
                 Ok(Some(checkpoint)) => closed[partition.folder].push(checkpoint),
                 Ok(None) => {}
                 Err(error) => {
+                    self.folders.doubt(partition.folder);
                     error!(partition = %partition.name, %error, "a partition was not closed cleanly");
                 }
             }
         }
         for ((_, folder), checkpoints) in self.folders.iter().zip(&closed) {
+            if !folder.is_in_order() {
+                warn!(folder = %folder.logs.path().display(), "the next start recovers this log folder");
+                continue;
+            }
             match folder.logs.close(checkpoints, broker_epoch) {
                 Ok(()) => info!(folder = %folder.logs.path().display(), "log folder closed"),
                 Err(error) => error!(%error, "a log folder was not closed cleanly"),
@@ -222,7 +233,7 @@ fn is_stray(image: &Image, found: &FoundLog) -> bool {
 
 #[derive(Debug, thiserror::Error)]
 enum OpenError {
-    #[error("all log folders are offline")]
+    #[error("no log folder works, or it may lie in one that is offline")]
     NoFolder,
     #[error(transparent)]
     Storage(#[from] StorageError),

@@ -22,13 +22,17 @@ const ME: NodeId = NodeId(1);
 const TOPIC: Uuid = Uuid([5; 16]);
 
 fn topic() -> Vec<MetadataRecord> {
+    topic_in_epoch(0)
+}
+
+fn topic_in_epoch(leader_epoch: i32) -> Vec<MetadataRecord> {
     let partition = PartitionRecord {
         topic_id: TOPIC,
         replicas: vec![ME.0],
         isr: vec![ME.0],
         leader: ME.0,
         partition_id: 0,
-        leader_epoch: 0,
+        leader_epoch,
         partition_epoch: 0,
         directories: vec![Uuid::ZERO],
         ..PartitionRecord::default()
@@ -58,21 +62,29 @@ struct Case {
 
 impl Case {
     async fn start(node: &Node, records: &[MetadataRecord]) -> Self {
+        Self::start_in(&["/d"], node, records).await
+    }
+
+    async fn start_in(folders: &[&str], node: &Node, records: &[MetadataRecord]) -> Self {
         let env = node.boot();
-        let identity = MetaProperties {
-            cluster_id: ClusterId::from("c"),
-            node_id: ME,
-            directory_id: Some(env.rng.uuid()),
-        };
         let tail = TailBudget::new(1 << 20);
-        let folder = LogFolder::open(env.disk.clone(), Path::new("/d"), &identity, tail).expect("a folder");
+        let open = |folder: &&str| {
+            let identity = MetaProperties {
+                cluster_id: ClusterId::from("c"),
+                node_id: ME,
+                directory_id: Some(env.rng.uuid()),
+            };
+            let disk = env.disk.clone();
+            Arc::new(LogFolder::open(disk, Path::new(folder), &identity, tail.clone()).expect("a folder"))
+        };
+        let folders = folders.iter().map(open).collect();
         let upkeep = UpkeepConfig {
             retention_check: Duration::from_mins(5),
             flush_check: Duration::from_secs(1),
             checkpoint: Duration::from_secs(5),
         };
         let config = Config { node_id: ME, fixed: Overrides::default(), upkeep };
-        let replication = Replication::start(&env, config, vec![Arc::new(folder)], &CancellationToken::new());
+        let replication = Replication::start(&env, config, folders, &CancellationToken::new());
         replication.apply_all(&image(records).0).await;
         Self { env, replication }
     }
@@ -175,7 +187,8 @@ fn a_deleted_topic_is_gone_for_who_waits_too() {
         let (image, _) = image(&topic());
         let removal = [MetadataRecord::RemoveTopic(RemoveTopicRecord { topic_id: TOPIC })];
         let (image, delta) = image.apply(&removal, Offset(3)).expect("it fits");
-        case.replication.apply(&image, &delta).await;
+        let (waited, ()) = tokio::join!(case.commit(Offset(100)), case.replication.apply(&image, &delta));
+        assert_eq!(waited, Err(CommitError::Partition(PartitionError::Unknown)));
         assert!(case.replication.partition("orders", 0).is_err());
         assert_eq!(partition.offsets(), Err(PartitionError::Unknown));
         assert!(!case.env.disk.exists(Path::new("/d/orders-0")).expect("a disk"));
@@ -197,6 +210,25 @@ fn a_partition_that_the_cluster_does_not_know_is_set_aside() {
             case.env.disk.list(Path::new("/d")).expect("a disk").into_iter().map(|e| e.name).collect();
         assert!(names.iter().any(|name| name.ends_with("-stray")), "{names:?}");
         assert!(!names.contains(&"orders-0".to_owned()), "{names:?}");
+    });
+}
+
+#[test]
+fn a_partition_that_may_lie_in_an_offline_folder_does_not_begin_anew_in_another() {
+    let (world, node) = world();
+    world.run(async {
+        let case = Case::start_in(&["/d", "/e"], &node, &topic_in_epoch(0)).await;
+        let end = case.append("a");
+        case.commit(end).await.expect("committed");
+    });
+    node.kill();
+    node.disk().fail(Kind::Name, "/d/orders-0", 0, 1);
+    world.run(async {
+        let case = Case::start_in(&["/d", "/e"], &node, &topic_in_epoch(1)).await;
+        assert!(case.replication.partition("orders", 0).is_err());
+        case.replication.apply_all(&image(&topic_in_epoch(2)).0).await;
+        assert!(case.replication.partition("orders", 0).is_err());
+        assert!(!case.env.disk.exists(Path::new("/e/orders-0")).expect("a disk"));
     });
 }
 
