@@ -29,6 +29,9 @@ use crate::metadata_log;
 use crate::snapshot::{self, Snapshot};
 use crate::{Boot, Config, FatalError, quorum_state};
 
+/// The latest snapshot, and the one before it for whoever looks into what happened.
+const SNAPSHOTS_KEPT: usize = 2;
+
 /// What is asked of the driver.
 pub(crate) enum Command {
     Decide(Box<dyn FnOnce(&Controller) -> Decided + Send>),
@@ -126,7 +129,7 @@ impl Driver {
         loop {
             self.settle().await?;
             match self.next(commands, closing).await {
-                Event::Close => return self.close(),
+                Event::Close => return self.close().await,
                 Event::Flushed(asked, job, result) => self.flushed(asked, job, result)?,
                 Event::Asked(Command::Decide(decide)) => self.decide(decide)?,
                 Event::Asked(Command::OpenPartitions(give)) => {
@@ -198,10 +201,7 @@ impl Driver {
                     self.waiting.clear();
                 }
             }
-            Action::DeleteBefore(offset) => {
-                self.log.advance_log_start(offset)?;
-                self.log.maintain(self.env.clock.wall(), self.quorum.high_watermark())?;
-            }
+            Action::DeleteBefore(offset) => self.delete_before(offset)?,
             Action::Truncate(offset) => self.log.truncate_to(offset, self.env.clock.wall())?,
             Action::Send { id, .. } => self.quorum.handle_failure(self.env.clock.now(), id),
             Action::VotersChanged(voters) => debug!(voters = voters.len(), "the voters changed"),
@@ -314,6 +314,24 @@ impl Driver {
         self.quorum.handle_snapshot_made(now, id, size);
         self.quorum.delete_before(now, end);
         self.bytes_since_snapshot = log_bytes;
+        self.remove_old_snapshots()
+    }
+
+    fn remove_old_snapshots(&mut self) -> Result<(), FatalError> {
+        let io = |cause| FatalError::Io { path: self.folder.clone(), cause };
+        let found = snapshot::list(self.env.disk.as_ref(), &self.folder).map_err(io)?;
+        let old = found.len().saturating_sub(SNAPSHOTS_KEPT);
+        for (id, _) in &found[..old] {
+            snapshot::remove(self.env.disk.as_ref(), &self.folder, *id).map_err(io)?;
+            self.quorum.handle_snapshot_deleted(*id);
+        }
+        Ok(())
+    }
+
+    fn delete_before(&mut self, offset: Offset) -> Result<(), FatalError> {
+        self.log.advance_log_start(offset)?;
+        while self.log.maintain(self.env.clock.wall(), self.quorum.high_watermark())?.more {}
+        self.bytes_since_snapshot = self.log.size_bytes();
         Ok(())
     }
 
@@ -321,8 +339,12 @@ impl Driver {
         QuorumDescription::of(&self.quorum, self.me)
     }
 
-    fn close(&mut self) -> Result<(), FatalError> {
+    /// A flush that has begun is waited for: if it failed and nobody heard of it, the next one would succeed.
+    async fn close(&mut self) -> Result<(), FatalError> {
         self.waiting.clear();
+        if let Some((job, result)) = self.flusher.end().await {
+            self.log.flush_done(&job, result)?;
+        }
         self.log.close()?;
         Ok(())
     }

@@ -47,6 +47,14 @@ impl Flusher {
         (asked, job, result)
     }
 
+    /// Ends with the flush in flight. Its job, where there was something to do, and what became of it.
+    pub(crate) async fn end(&mut self) -> Option<(FlushJob, io::Result<()>)> {
+        self.next = None;
+        let (_, flush) = self.running.take()?;
+        let (job, result) = flush.await;
+        Some((job?, result))
+    }
+
     /// The flush that was asked for meanwhile.
     pub(crate) fn take_next(&mut self) -> Option<Asked> {
         self.next.take()

@@ -62,7 +62,12 @@ pub(crate) fn write(disk: &dyn Disk, folder: &Path, id: SnapshotId, bytes: &[u8]
 
 /// Reads the snapshot of this id.
 pub(crate) fn read(disk: &dyn Disk, folder: &Path, id: SnapshotId) -> std::io::Result<Vec<u8>> {
-    disk.read(&folder.join(name(id)), Limits::SMALL_FILE_BYTES_MAX)
+    disk.read(&folder.join(name(id)), Limits::SNAPSHOT_BYTES_MAX)
+}
+
+/// Removes the snapshot of this id.
+pub(crate) fn remove(disk: &dyn Disk, folder: &Path, id: SnapshotId) -> std::io::Result<()> {
+    disk.remove_file(&folder.join(name(id)))
 }
 
 /// The file of a snapshot.

@@ -15,8 +15,10 @@ impl Limits {
     pub const TAIL_CACHE_BYTES: usize = 16 << 20;
     /// What a record batch may decompress to, whatever its header says.
     pub const DECOMPRESSED_BYTES_MAX: usize = 128 << 20;
-    /// A file read back whole: checkpoints, snapshots, properties.
+    /// A file read back whole: checkpoints, properties.
     pub const SMALL_FILE_BYTES_MAX: usize = 64 << 20;
+    /// A snapshot of the metadata, which only this cluster's own records make large.
+    pub const SNAPSHOT_BYTES_MAX: usize = 1 << 30;
     /// Files flushed at once in one log folder.
     pub const FLUSHES_AT_ONCE: usize = 8;
     /// Bytes of a file that are kept free in a log folder so that deletes, commits and metadata go on when it is full.
