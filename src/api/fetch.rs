@@ -147,7 +147,8 @@ type Source<'a> = (&'a Key, &'a Wanted, Result<Arc<Partition>, ErrorCode>);
 /// One read of all partitions.
 struct Round {
     answers: Vec<PartitionAnswer>,
-    /// Where each partition that can be waited for ended.
+    /// The high watermark of each partition that can be waited for: whatever a reader waits for moves it, and below it
+    /// nothing changes.
     ends: Vec<(Arc<Partition>, Offset)>,
     bytes: usize,
     failed: bool,
@@ -182,7 +183,7 @@ impl Round {
         let bytes_max = left.min(wanted.bytes_max.max(0) as usize);
         match partition.read(wanted.offset, bytes_max, nothing_yet, terms.isolation) {
             Ok(read) => {
-                self.ends.push((partition.clone(), read.readable_end));
+                self.ends.push((partition.clone(), read.high_watermark));
                 PartitionAnswer {
                     key: key.clone(),
                     error: ErrorCode::None,

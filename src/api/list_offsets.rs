@@ -127,12 +127,19 @@ fn below(end: Offset, found: Result<Option<TimestampOffset>, StorageError>) -> R
 
 /// Leader epochs are told from version 4 on.
 const LEADER_EPOCH_VERSION_MIN: i16 = 4;
+/// OFFSET_NOT_AVAILABLE is understood from version 5 on (KIP-207).
+const OFFSET_NOT_AVAILABLE_VERSION_MIN: i16 = 5;
+
+const NOTHING: (Timestamp, Offset, LeaderEpoch) = (Timestamp::NONE, Offset(-1), LeaderEpoch::NONE);
 
 fn lower(index: i32, found: Result<Found, ErrorCode>, version: i16) -> ListOffsetsPartitionResponse {
     let response = ListOffsetsPartitionResponse::default().with_partition_index(index);
     let (error, (timestamp, offset, epoch)) = match found {
-        Ok(found) => (ErrorCode::None, found.unwrap_or((Timestamp::NONE, Offset(-1), LeaderEpoch::NONE))),
-        Err(error) => (error, (Timestamp::NONE, Offset(-1), LeaderEpoch::NONE)),
+        Ok(found) => (ErrorCode::None, found.unwrap_or(NOTHING)),
+        Err(ErrorCode::OffsetNotAvailable) if version < OFFSET_NOT_AVAILABLE_VERSION_MIN => {
+            (ErrorCode::LeaderNotAvailable, NOTHING)
+        }
+        Err(error) => (error, NOTHING),
     };
     response
         .with_error_code(error.code())

@@ -167,12 +167,12 @@ impl Attempt<'_> {
     }
 }
 
-/// Bytes that are no batch of format 2 at all.
 /// Topics that brokers alone write to.
 fn is_internal(topic: &str) -> bool {
     matches!(topic, "__consumer_offsets" | "__transaction_state" | "__share_group_state")
 }
 
+/// Bytes that are no batch of format 2 at all.
 fn refused(error: BatchError) -> ErrorCode {
     match error {
         BatchError::UnsupportedMagic { .. } => ErrorCode::InvalidRecord,
