@@ -59,7 +59,7 @@ impl Row {
 
     /// The lowest version that ApiVersions says. Produce says 0, though it serves from 3: older librdkafka
     /// takes a missing Produce v0 for a broker without message format v2 (KAFKA-18659).
-    pub fn advertised_min(&self) -> i16 {
+    pub(crate) fn advertised_min(&self) -> i16 {
         if self.key == 0 { 0 } else { self.min }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::{PartitionIndex, TopicId, TopicIdPartition, TopicName, TopicPartition};
+use model::{PartitionIndex, TopicId, TopicIdPartition, TopicName};
 use protocol::records::metadata::{
     ClearElrRecord, MetadataRecord, PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord,
 };
@@ -42,11 +42,6 @@ impl Topics {
     /// The partition of this id.
     pub fn partition(&self, of: TopicIdPartition) -> Option<&Partition> {
         self.by_id(of.topic_id)?.partitions.get(&of.partition)
-    }
-
-    /// The partition of this name.
-    pub fn partition_by_name(&self, of: &TopicPartition) -> Option<&Partition> {
-        self.by_name(of.topic.as_str())?.partitions.get(&of.partition)
     }
 
     /// All topics in the order of their names.

@@ -34,11 +34,6 @@ impl Leader {
         self.epoch
     }
 
-    /// The offset at which its epoch starts.
-    pub fn epoch_start(&self) -> Offset {
-        self.epoch_start
-    }
-
     /// The offset below which everything is committed, exclusive.
     pub fn high_watermark(&self) -> Offset {
         self.high_watermark

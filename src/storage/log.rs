@@ -127,11 +127,6 @@ impl Log {
         self.epochs.latest()
     }
 
-    /// The offset with which the newest leader epoch began.
-    pub fn latest_epoch_start(&self) -> Option<Offset> {
-        self.epochs.latest_start()
-    }
-
     /// The largest epoch up to `epoch` and the offset, exclusive, where it ends. None where `epoch` is newer than all.
     pub fn epoch_end(&self, epoch: LeaderEpoch) -> Option<(LeaderEpoch, Offset)> {
         self.epochs.end_of(epoch, self.log_end)

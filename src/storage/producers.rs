@@ -106,7 +106,7 @@ impl ProducerState {
     }
 
     /// Its last batch in this epoch.
-    pub fn last_batch(&self) -> Option<ProducerWindowBatch> {
+    pub(crate) fn last_batch(&self) -> Option<ProducerWindowBatch> {
         self.window.last().copied()
     }
 

@@ -7,27 +7,9 @@ use std::collections::BTreeSet;
 
 use crate::{Repository, SourceFile, Violation};
 
-/// Rooms that are built ahead of their users; a room leaves this list when they are there.
-const AHEAD: &[&str] = &[
-    "model",
-    "protocol",
-    "env",
-    "sim",
-    "telemetry",
-    "storage",
-    "quorum",
-    "replica",
-    "metadata",
-    "controller",
-    "coordinator",
-    "host",
-    "transport",
-    "replication",
-    "shards",
-    "cluster",
-    "api",
-    "server",
-];
+/// Rooms that are built ahead of their users; a room leaves this list when they are there. Followers and several voters
+/// will use the rest of `storage` and `quorum`; tests of rooms to come the rest of `protocol` and `sim`.
+const AHEAD: &[&str] = &["protocol", "sim", "storage", "quorum"];
 
 /// What stands before the name of a public item.
 const FUNCTIONS: &[&str] = &["fn", "const", "static"];

@@ -51,7 +51,7 @@ impl ConfigKey {
     }
 
     /// Whether values are secrets, which no answer and no log may show.
-    pub fn is_sensitive(&self) -> bool {
+    pub(crate) fn is_sensitive(&self) -> bool {
         self.kind == ConfigType::Password
     }
 }
@@ -74,7 +74,7 @@ const CASCADES: &[&[&str]] = &[
 const FLUSH_CASCADE: &[&str] = &["log.flush.interval.ms", "log.flush.scheduler.interval.ms"];
 
 /// The broker keys that say the same as `name`, in the order in which they count (Kafka: `brokerConfigSynonyms`).
-pub fn broker_synonyms(name: &'static str) -> Vec<&'static str> {
+pub(crate) fn broker_synonyms(name: &'static str) -> Vec<&'static str> {
     if name == FLUSH_CASCADE[0] {
         return FLUSH_CASCADE.to_vec();
     }

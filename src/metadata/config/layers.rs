@@ -79,17 +79,7 @@ impl Layers<'_> {
 
     /// An INT, SHORT or LONG of the broker that has a default.
     pub fn integer(&self, name: &str) -> i64 {
-        self.integer_if_set(name).expect("a number with a default")
-    }
-
-    /// An INT, SHORT or LONG of the broker.
-    pub fn integer_if_set(&self, name: &str) -> Option<i64> {
-        self.value(name).map(|value| value.integer().expect("a number"))
-    }
-
-    /// A DOUBLE of the broker.
-    pub fn double(&self, name: &str) -> f64 {
-        self.value(name).and_then(|value| value.number()).expect("a number with a default")
+        self.value(name).and_then(|value| value.integer()).expect("a number with a default")
     }
 
     /// A STRING or CLASS of the broker.

@@ -1,7 +1,7 @@
 //! Keys that Kafka has and Ottla does not need, so that a `server.properties` file with them is understood.
 
 /// Kafka's other broker keys, in the order of their names.
-pub static OTHER_KEYS: &[&str] = &[
+static OTHER_KEYS: &[&str] = &[
     "add.partitions.to.txn.retry.backoff.max.ms",
     "add.partitions.to.txn.retry.backoff.ms",
     "alter.config.policy.class.name",
@@ -201,7 +201,7 @@ const OTHER_PREFIXES: &[&str] = &[
 ];
 
 /// Whether `name` is a key of Kafka's that Ottla does not need.
-pub fn is_other_key(name: &str) -> bool {
+pub(crate) fn is_other_key(name: &str) -> bool {
     OTHER_KEYS.binary_search(&name).is_ok() || OTHER_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 

@@ -7,7 +7,7 @@ use super::table::{Standing, default_value, topic_keys};
 use super::{ConfigKey, ConfigType, UpdateMode};
 
 /// All keys that a topic may set.
-pub static TOPIC_KEYS: &[ConfigKey] = topic_keys! {
+pub(crate) static TOPIC_KEYS: &[ConfigKey] = topic_keys! {
 // What is kept, and for how long
 "cleanup.policy" List "delete" ListOf(&["compact", "delete"]), ["log.cleanup.policy"], Used =>
     "What becomes of old segments: `delete` drops them by age and size, `compact` keeps the last record of each key; both may be named.";
