@@ -316,8 +316,9 @@ impl Partition {
             state.role = Role::Offline;
             return;
         }
-        let restored =
-            state.high_watermark().clamp(state.log.log_start(), state.log.flushed_end().max(state.log.log_start()));
+        let restored = state
+            .high_watermark()
+            .clamp(state.log.log_start(), state.log.flushed_end().max(state.log.log_start()));
         state.role = Role::Leader(Leader::new(me, epoch, start, isr.iter().copied(), restored));
         let (end, caches) = (state.log.log_end(), state.log.config().write_caching);
         let counted = if caches { end } else { state.log.flushed_end() };
