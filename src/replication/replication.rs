@@ -3,6 +3,7 @@
 //! Kafka: `ReplicaManager.applyDelta`, `LogManager`.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use env::Env;
 use metadata::config::Overrides;
@@ -39,6 +40,8 @@ pub struct Replication {
     pub(crate) config: Config,
     pub(crate) folders: Folders,
     pub(crate) partitions: Partitions,
+    /// Whether all partitions were opened: a checkpoint before that would forget those that were not.
+    pub(crate) is_open: AtomicBool,
 }
 
 impl Replication {
@@ -50,8 +53,13 @@ impl Replication {
         closing: &CancellationToken,
     ) -> Arc<Self> {
         let folders = Folders::new(folders, &env.exec, closing);
-        let replication =
-            Arc::new(Self { env: env.clone(), config, folders, partitions: Partitions::default() });
+        let replication = Arc::new(Self {
+            env: env.clone(),
+            config,
+            folders,
+            partitions: Partitions::default(),
+            is_open: AtomicBool::new(false),
+        });
         upkeep::start(&replication, closing);
         replication
     }
@@ -88,6 +96,7 @@ impl Replication {
         self.set_aside_strays(image);
         let settings = Settings { fixed: &self.config.fixed };
         self.change(Change::all(image, self.config.node_id, &settings)).await;
+        self.is_open.store(true, Ordering::Release);
     }
 
     /// A topic that was deleted, perhaps made anew, while this node was down.

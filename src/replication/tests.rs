@@ -233,6 +233,20 @@ fn a_partition_that_may_lie_in_an_offline_folder_does_not_begin_anew_in_another(
 }
 
 #[test]
+fn a_node_that_is_killed_soon_does_not_recover_the_same_twice() {
+    let (world, node) = world();
+    world.run(async {
+        let case = Case::start(&node, &topic()).await;
+        let end = case.append("a");
+        case.commit(end).await.expect("committed");
+        case.env.clock.sleep(Duration::from_secs(1)).await;
+        let rows =
+            case.env.disk.read(Path::new("/d/recovery-point-offset-checkpoint"), 1000).expect("a checkpoint");
+        assert_eq!(String::from_utf8_lossy(&rows), "0\n1\norders 0 1\n");
+    });
+}
+
+#[test]
 fn long_polls_leave_nothing_behind() {
     let (world, node) = world();
     world.run(async {

@@ -6,6 +6,7 @@
 //! Kafka: `LogManager.cleanupLogs`, `flushDirtyLogs`, `checkpointLogRecoveryOffsets`, `ReplicaManager.checkpointHighWatermarks`.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use env::Exec;
@@ -14,6 +15,9 @@ use tracing::warn;
 
 use crate::Replication;
 use crate::blocking::blocking;
+
+/// What recovery kept is soon known to be safe: a node that is killed again and again does not read it anew each time.
+const FIRST_CHECKPOINT: Duration = Duration::from_millis(500);
 
 /// How often.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +41,12 @@ pub(crate) fn start(replication: &Arc<Replication>, closing: &CancellationToken)
     );
     exec.spawn(
         "checkpoints",
-        Box::pin(repeat(replication.clone(), closing.clone(), (checkpoint, checkpoint), checkpoints)),
+        Box::pin(repeat(
+            replication.clone(),
+            closing.clone(),
+            (checkpoint.min(FIRST_CHECKPOINT), checkpoint),
+            checkpoints,
+        )),
     );
 }
 
@@ -81,6 +90,9 @@ fn flushes(replication: &Arc<Replication>) {
 
 /// Writes recovery points, log starts and high watermarks of each folder.
 pub(crate) fn checkpoints(replication: &Arc<Replication>) {
+    if !replication.is_open.load(Ordering::Acquire) {
+        return;
+    }
     let partitions = replication.partitions.all();
     for (at, folder) in replication.folders.iter() {
         let here: Vec<_> = partitions
