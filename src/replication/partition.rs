@@ -302,7 +302,7 @@ impl Partition {
         self.lock().waiters.forget(signal);
     }
 
-    /// Takes the lead in `epoch`. Its entry is in the epoch file and asked to be flushed before a record counts.
+    /// Takes the lead in `epoch`. Its entry is written and flushed with the epoch's first records.
     pub(crate) fn lead(self: &Arc<Self>, me: model::NodeId, epoch: LeaderEpoch, isr: &[model::NodeId]) {
         let mut state = self.lock();
         if matches!(&state.role, Role::Leader(leader) if leader.epoch() >= epoch)
@@ -311,8 +311,8 @@ impl Partition {
             return;
         }
         let start = state.log.log_end();
-        if let Err(error) = state.log.assign_epoch(epoch, start) {
-            tracing::error!(partition = %self.name, %error, "the leader epoch could not be written");
+        if let Err(error) = state.log.begin_epoch(epoch, start) {
+            tracing::error!(partition = %self.name, %error, "the leader epoch could not begin");
             state.role = Role::Offline;
             return;
         }

@@ -54,6 +54,8 @@ pub struct Log {
     truncations: u64,
     epochs: LeaderEpochs,
     epoch_file: EpochFile,
+    /// The newest epoch has no records and is in memory only.
+    epochs_unwritten: bool,
     producers: Producers,
     /// The offsets of the producer snapshots on disk, growing.
     snapshots: Vec<Offset>,
@@ -144,6 +146,14 @@ impl Log {
         if self.epochs.assign(epoch, start) {
             self.write_epochs()?;
         }
+        Ok(())
+    }
+
+    /// As [`Self::assign_epoch`], but the epoch is written with its first records: one that stays without records need not
+    /// outlive the process, and a node that takes the lead of many partitions writes no file for each.
+    pub fn begin_epoch(&mut self, epoch: LeaderEpoch, start: Offset) -> Result<(), StorageError> {
+        self.place.folder.check()?;
+        self.epochs_unwritten |= self.epochs.assign(epoch, start);
         Ok(())
     }
 

@@ -242,7 +242,7 @@ impl Log {
     /// Epochs that begin with these batches. They are noted first: an epoch that begins at the log end is true also where
     /// the write fails.
     fn note_epochs(&mut self, headers: &[BatchHeader]) -> Result<(), StorageError> {
-        let mut changed = false;
+        let mut changed = self.epochs_unwritten;
         for header in headers {
             changed |= self.epochs.assign(header.leader_epoch, header.base_offset);
         }

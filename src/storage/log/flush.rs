@@ -119,7 +119,9 @@ impl Log {
 
     /// Writes the leader epochs; they take the old file's place with the next flush.
     pub(super) fn write_epochs(&mut self) -> Result<(), StorageError> {
-        self.epoch_file.write(&self.place, &self.epochs.encode())
+        self.epoch_file.write(&self.place, &self.epochs.encode())?;
+        self.epochs_unwritten = false;
+        Ok(())
     }
 
     /// The folder is about to be removed: what is still in flight need not find it.

@@ -67,6 +67,7 @@ impl Log {
             truncations: 0,
             epochs: LeaderEpochs::default(),
             epoch_file: EpochFile::new(&place),
+            epochs_unwritten: false,
             producers: Producers::default(),
             snapshots,
             tail: Tail::new(place.folder.tail.clone()),

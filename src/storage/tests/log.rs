@@ -8,7 +8,7 @@ use std::path::Path;
 use common::*;
 use env::Disk;
 use model::{LeaderEpoch, Offset, Timestamp};
-use storage::{LogConfig, ReadError, Slice};
+use storage::{LogConfig, Origin, ReadError, Slice};
 
 #[test]
 fn what_is_appended_is_read_with_its_offsets() {
@@ -153,6 +153,19 @@ fn an_epoch_is_on_disk_when_its_flush_job_is_done_also_without_a_record() {
     assert_eq!(node.file("leader-epoch-checkpoint"), b"0\n2\n1 0\n5 2\n");
     assert_eq!(node.log.epoch_end(LeaderEpoch(1)), Some((LeaderEpoch(1), Offset(2))));
     assert_eq!(node.log.epoch_end(LeaderEpoch(6)), None);
+}
+
+#[test]
+fn an_epoch_that_begins_is_known_at_once_and_on_disk_before_its_first_record_counts() {
+    let mut node = Node::new(LogConfig::default());
+    append(&mut node.log, &records(2));
+    flush(&mut node.log);
+    node.log.begin_epoch(LeaderEpoch(5), Offset(2)).unwrap();
+    assert_eq!(node.log.epoch_end(LeaderEpoch(5)), Some((LeaderEpoch(5), Offset(2))));
+    assert!(node.log.flush_job().is_none(), "nothing has to be flushed for it");
+    node.log.append_as_leader(&records(1), LeaderEpoch(5), NOW, Origin::Client).unwrap();
+    assert_eq!(flush(&mut node.log), Offset(3));
+    assert_eq!(node.file("leader-epoch-checkpoint"), b"0\n2\n1 0\n5 2\n");
 }
 
 #[test]
