@@ -92,7 +92,9 @@ pub(crate) fn decode<R: Request>(header: &RequestHeader, body: Bytes) -> Result<
 }
 
 /// Encodes a reply, now or when it comes.
-pub(crate) fn outcome<R: Answer>(header: RequestHeader, reply: Reply<R>) -> Outcome {
+pub(crate) fn outcome<R: Answer>(mut header: RequestHeader, reply: Reply<R>) -> Outcome {
+    // A slice of the frame, whose memory is wanted while the answer waits.
+    header.client_id = None;
     match reply {
         Reply::Now(answer) => match encode(&header, answer) {
             Ok(chunks) => Outcome::Now(chunks),

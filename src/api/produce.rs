@@ -16,7 +16,7 @@ use protocol::messages::produce_request::{PartitionProduceData, TopicProduceData
 use protocol::messages::produce_response::{
     LeaderIdAndEpoch, PartitionProduceResponse, TopicProduceResponse,
 };
-use protocol::messages::{ProduceRequest, ProduceResponse};
+use protocol::messages::{ProduceRequest, ProduceResponse, TopicName};
 use protocol::{StrBytes, ToWire};
 use replication::{AppendError, Appended, Origin, Partition, committed};
 
@@ -70,7 +70,7 @@ struct Attempt<'a> {
 }
 
 struct TopicOutcome {
-    name: protocol::messages::TopicName,
+    name: TopicName,
     id: Uuid,
     partitions: Vec<PartitionOutcome>,
 }
@@ -105,7 +105,7 @@ impl Attempt<'_> {
             .into_iter()
             .map(|data| PartitionOutcome { index: data.index, result: self.partition(&topic.name, id, data) })
             .collect();
-        TopicOutcome { name: topic.name, id, partitions }
+        TopicOutcome { name: own(&topic.name), id, partitions }
     }
 
     fn partition(&self, topic: &str, id: Uuid, data: PartitionProduceData) -> Result<Done, Failure> {
@@ -165,6 +165,11 @@ impl Attempt<'_> {
         }
         Ok(())
     }
+}
+
+/// The name without the frame that it came in: the answer may have to wait, and the frame's memory is wanted.
+fn own(name: &TopicName) -> TopicName {
+    TopicName(StrBytes::from_string(name.to_string()))
 }
 
 /// Topics that brokers alone write to.
