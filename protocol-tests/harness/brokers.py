@@ -77,7 +77,7 @@ class Broker:
                 raise RuntimeError(f"{self.name} ended with {self.process.returncode}:\n{self.tail()}")
             if time.monotonic() - start > self.ready_seconds:
                 raise RuntimeError(f"{self.name} is not ready after {self.ready_seconds} s:\n{self.tail()}")
-            time.sleep(0.01)
+            time.sleep(0.002)
         return time.monotonic() - start
 
     def kill(self):
@@ -104,6 +104,10 @@ class Ottla(Broker):
 
     name = "ottla"
 
+    @property
+    def binary(self):
+        return os.environ["OTTLA_BINARY"]
+
     def command(self):
         settings = {
             "listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
@@ -111,7 +115,7 @@ class Ottla(Broker):
             **self.settings,
         }
         sets = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-        return [os.environ["OTTLA_BINARY"], "serve", *sets]
+        return [self.binary, "serve", *sets]
 
 
 class Kafka(Broker):
