@@ -3,7 +3,7 @@
 //! Kafka: `KafkaMetadataLog`.
 
 use model::{LeaderEpoch, Limits, Offset, Timestamp, TopicPartition, Uuid};
-use protocol::batch::{self, BatchBuilder};
+use protocol::batch::{self, BatchBuilder, BatchError};
 use protocol::records::ControlRecord;
 use protocol::records::metadata::MetadataRecord;
 use quorum::ControlBatch;
@@ -82,7 +82,11 @@ pub(crate) fn read(log: &Log, from: Offset, end: Offset) -> Result<Vec<MetadataB
 fn decode(bytes: &[u8], from: Offset) -> Result<Vec<MetadataBatch>, String> {
     let mut batches = Vec::new();
     for batch in batch::batches(bytes) {
-        let batch = batch.map_err(|error| error.to_string())?;
+        let batch = match batch {
+            // The read stopped here; the next one begins here.
+            Err(BatchError::Incomplete { .. }) if !batches.is_empty() => break,
+            batch => batch.map_err(|error| error.to_string())?,
+        };
         batch.verify_crc().map_err(|error| error.to_string())?;
         let end = batch.header.next_offset();
         let mut decoded = MetadataBatch {

@@ -132,6 +132,34 @@ fn snapshots_take_the_place_of_the_log_below_them() {
 }
 
 #[test]
+fn a_log_longer_than_one_read_is_read_whole() {
+    let (world, node) = world();
+    let assignment = |index| controller::NewTopic {
+        name: format!("topic-{index}"),
+        partitions: 500,
+        replication_factor: 1,
+        ..controller::NewTopic::default()
+    };
+    for start in 0..2 {
+        world.run(async {
+            let (case, _) = Case::start(&node, NEVER).await.expect("boots");
+            assert_eq!(case.cluster.image().topics.len(), start * 8);
+            for index in start * 8..(start + 1) * 8 {
+                let command = controller::CreateTopics {
+                    topics: vec![assignment(index)],
+                    ..controller::CreateTopics::default()
+                };
+                let create =
+                    move |controller: &Controller| controller.create_topics(&command, &mut || index as u64);
+                case.cluster.decide(create).await.expect("decided");
+            }
+            assert_eq!(case.cluster.image().topics.len(), (start + 1) * 8);
+        });
+        node.kill();
+    }
+}
+
+#[test]
 fn a_metadata_disk_that_fails_ends_the_node() {
     let (world, node) = world();
     world.run(async {
