@@ -30,17 +30,17 @@ pub static BROKER_KEYS: &[ConfigKey] = broker_keys! {
     "The security protocol of each listener name, as NAME:PROTOCOL pairs.";
 "inter.broker.listener.name" String null Any, ReadOnly, Used =>
     "The listener that brokers use among themselves; by default the one of security.inter.broker.protocol.";
-"security.inter.broker.protocol" String "PLAINTEXT" OneOf(&["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]), ReadOnly, Used =>
+"security.inter.broker.protocol" String "PLAINTEXT" OneOf(&["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]), ReadOnly, Later =>
     "The security protocol between brokers where inter.broker.listener.name names no listener.";
 "controller.listener.names" List null NotEmpty, ReadOnly, Used =>
     "The listeners of the controllers; the first one is used to reach them.";
 "socket.request.max.bytes" Int "104857600" AtLeast(1), ReadOnly, Used =>
     "The largest request that is read, in bytes; a larger one closes its connection.";
-"socket.receive.buffer.bytes" Int "102400" Any, ReadOnly, Used =>
+"socket.receive.buffer.bytes" Int "102400" Any, ReadOnly, Later =>
     "The socket's receive buffer (SO_RCVBUF), in bytes; -1 leaves it to the system.";
-"socket.send.buffer.bytes" Int "102400" Any, ReadOnly, Used =>
+"socket.send.buffer.bytes" Int "102400" Any, ReadOnly, Later =>
     "The socket's send buffer (SO_SNDBUF), in bytes; -1 leaves it to the system.";
-"socket.listen.backlog.size" Int "50" AtLeast(1), ReadOnly, Used =>
+"socket.listen.backlog.size" Int "50" AtLeast(1), ReadOnly, Later =>
     "How many connections may wait to be accepted.";
 "connections.max.idle.ms" Long "600000" Any, ReadOnly, Used =>
     "A connection without a request for this long is closed, in milliseconds.";
@@ -62,17 +62,17 @@ pub static BROKER_KEYS: &[ConfigKey] = broker_keys! {
     "The folders that hold the partitions, separated by commas; where it is not set, log.dir counts.";
 "log.dir" List "data" NotEmpty, ReadOnly, Used =>
     "The folder that holds the partitions.";
-"metadata.log.dir" String null Any, ReadOnly, Used =>
+"metadata.log.dir" String null Any, ReadOnly, Later =>
     "The folder that holds the metadata log; by default the first of log.dirs.";
 "cordoned.log.dirs" List "" Distinct, PerBroker, Later =>
     "Log folders that get no new partitions.";
-"num.recovery.threads.per.data.dir" Int "2" AtLeast(1), ClusterWide, Used =>
+"num.recovery.threads.per.data.dir" Int "2" AtLeast(1), ClusterWide, Later =>
     "How many partitions of one folder are recovered at the same time at start.";
 "log.dir.failure.timeout.ms" Long "30000" AtLeast(1), ReadOnly, Later =>
     "How long a node may be unable to tell the controller of a failed folder before it stops, in milliseconds.";
-"log.flush.offset.checkpoint.interval.ms" Int "60000" AtLeast(0), ReadOnly, Used =>
+"log.flush.offset.checkpoint.interval.ms" Int "60000" AtLeast(0), ReadOnly, Later =>
     "How often the recovery points are written down, in milliseconds.";
-"log.flush.start.offset.checkpoint.interval.ms" Int "60000" AtLeast(0), ReadOnly, Used =>
+"log.flush.start.offset.checkpoint.interval.ms" Int "60000" AtLeast(0), ReadOnly, Later =>
     "How often the log start offsets are written down, in milliseconds.";
 "replica.high.watermark.checkpoint.interval.ms" Long "5000" Any, ReadOnly, Used =>
     "How often the high watermarks are written down, in milliseconds.";
@@ -236,11 +236,11 @@ pub static BROKER_KEYS: &[ConfigKey] = broker_keys! {
     "Addresses at which the controllers can be found, as HOST:PORT, separated by commas.";
 "controller.quorum.auto.join.enable" Boolean "false" Any, ReadOnly, Later =>
     "Whether a controller that is not a voter adds itself.";
-"controller.quorum.election.timeout.ms" Int "1000" AtLeast(0), ReadOnly, Used =>
+"controller.quorum.election.timeout.ms" Int "1000" AtLeast(0), ReadOnly, Later =>
     "How long a voter waits for votes, and without a leader, before it tries again, in milliseconds.";
-"controller.quorum.election.backoff.max.ms" Int "1000" AtLeast(0), ReadOnly, Used =>
+"controller.quorum.election.backoff.max.ms" Int "1000" AtLeast(0), ReadOnly, Later =>
     "The longest pause before another election, in milliseconds.";
-"controller.quorum.fetch.timeout.ms" Int "2000" AtLeast(0), ReadOnly, Used =>
+"controller.quorum.fetch.timeout.ms" Int "2000" AtLeast(0), ReadOnly, Later =>
     "A leader that has not been heard of for this long counts as lost, in milliseconds.";
 "controller.quorum.request.timeout.ms" Int "2000" AtLeast(0), ReadOnly, Later =>
     "How long a voter waits for an answer, in milliseconds.";
@@ -252,19 +252,19 @@ pub static BROKER_KEYS: &[ConfigKey] = broker_keys! {
     "How much of the metadata log one fetch takes, in bytes.";
 "controller.quorum.fetch.snapshot.max.bytes" Int "1048576" AtLeast(1), ReadOnly, Later =>
     "How much of a snapshot one fetch takes, in bytes.";
-"metadata.log.segment.bytes" Int "1073741824" AtLeast(8_388_608), ReadOnly, Used =>
+"metadata.log.segment.bytes" Int "1073741824" AtLeast(8_388_608), ReadOnly, Later =>
     "The size at which a segment of the metadata log is closed, in bytes.";
-"metadata.log.segment.ms" Long "604800000" Any, ReadOnly, Used =>
+"metadata.log.segment.ms" Long "604800000" Any, ReadOnly, Later =>
     "The age at which a segment of the metadata log is closed, in milliseconds.";
 "metadata.log.max.record.bytes.between.snapshots" Long "20971520" AtLeast(1), ReadOnly, Used =>
     "How much metadata log is written before a snapshot of the metadata is made, in bytes.";
-"metadata.log.max.snapshot.interval.ms" Long "3600000" AtLeast(0), ReadOnly, Used =>
+"metadata.log.max.snapshot.interval.ms" Long "3600000" AtLeast(0), ReadOnly, Later =>
     "The longest time between two snapshots of the metadata while it changes, in milliseconds; 0 sets no bound.";
 "metadata.max.idle.interval.ms" Int "500" AtLeast(0), ReadOnly, Later =>
     "How often the controller writes a no-op record when there is nothing else to write, in milliseconds; 0 never.";
-"metadata.max.retention.bytes" Long "104857600" Any, ReadOnly, Used =>
+"metadata.max.retention.bytes" Long "104857600" Any, ReadOnly, Later =>
     "How much metadata log and snapshots are kept, in bytes.";
-"metadata.max.retention.ms" Long "604800000" Any, ReadOnly, Used =>
+"metadata.max.retention.ms" Long "604800000" Any, ReadOnly, Later =>
     "How long metadata log and snapshots are kept that a newer snapshot covers, in milliseconds.";
 
 // Groups
@@ -320,7 +320,7 @@ pub static BROKER_KEYS: &[ConfigKey] = broker_keys! {
     "How many replicas __consumer_offsets is created with; as many as there are brokers, where there are fewer.";
 "offsets.topic.segment.bytes" Int "104857600" AtLeast(1), ReadOnly, Used =>
     "The segment size of __consumer_offsets, in bytes.";
-"offsets.topic.compression.codec" Int "0" Any, ReadOnly, Used =>
+"offsets.topic.compression.codec" Int "0" Any, ReadOnly, Later =>
     "The codec of __consumer_offsets by its number; 0 is none.";
 "offsets.retention.minutes" Int "10080" AtLeast(1), ReadOnly, Used =>
     "How long offsets are kept after their group is empty, in minutes.";
@@ -330,7 +330,7 @@ pub static BROKER_KEYS: &[ConfigKey] = broker_keys! {
     "The longest text that may be committed with an offset, in bytes.";
 "offsets.commit.timeout.ms" Int "5000" AtLeast(1), ReadOnly, Used =>
     "How long a commit waits to be durable before it is refused, in milliseconds.";
-"offsets.load.buffer.size" Int "5242880" AtLeast(1), ReadOnly, Used =>
+"offsets.load.buffer.size" Int "5242880" AtLeast(1), ReadOnly, Later =>
     "How much of __consumer_offsets is read at once when a group is loaded, in bytes.";
 
 // Transactions
