@@ -22,7 +22,7 @@ use tracing::warn;
 use transport::{TcpConfig, TcpNet};
 
 use crate::announce;
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
 
 /// How long tasks may take to end after everything was told to.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -36,6 +36,9 @@ pub enum StartError {
     /// A log folder.
     #[error(transparent)]
     Folder(#[from] FolderError),
+    /// The metadata log's folder.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// The metadata log.
     #[error(transparent)]
     Boot(#[from] BootError),
@@ -97,7 +100,7 @@ impl House {
         let (cluster_id, folders) = open_folders(env, config)?;
         let replication = Replication::start(env, config.replication(), folders.clone(), &closing);
         let shards = Shards::start(env, config.shards(), replication.clone(), &closing);
-        let boot = cluster::boot(env, &folders[0], config.node_id())?;
+        let boot = cluster::boot(env, &folders[config.metadata_folder()?], config.node_id())?;
         let cluster = Cluster::start(
             env,
             config.cluster(cluster_id),

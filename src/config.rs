@@ -107,6 +107,12 @@ pub enum ConfigError {
         "controller.quorum.voters names other nodes ({0}): this version of Ottla is a cluster of one node. Remove the key"
     )]
     OtherVoters(String),
+    /// The metadata log would be in a folder of its own.
+    #[error(
+        "metadata.log.dir is {0}, which is none of log.dirs: this version of Ottla keeps the metadata log in one of them. \
+         Add it to log.dirs, or remove the key"
+    )]
+    MetadataElsewhere(String),
     /// Not among its own voters.
     #[error(
         "If process.roles contains the 'controller' role, the node id {node_id} must be included in the set of voters \
@@ -203,6 +209,20 @@ impl Config {
     /// What a person should know of what was set, though it does not keep the node from starting.
     pub fn remarks(&self) -> &[Remark] {
         &self.remarks
+    }
+
+    /// The place among `log_dirs()` of the folder with the metadata log: the first, where `metadata.log.dir` says nothing.
+    ///
+    /// # Errors
+    /// It is none of them.
+    pub fn metadata_folder(&self) -> Result<usize, ConfigError> {
+        match self.broker.layers().text("metadata.log.dir").filter(|dir| !dir.is_empty()) {
+            None => Ok(0),
+            Some(dir) => {
+                let place = self.log_dirs().iter().position(|folder| folder == Path::new(&dir));
+                place.ok_or(ConfigError::MetadataElsewhere(dir))
+            }
+        }
     }
 
     /// The folders that hold the partitions.
@@ -410,6 +430,16 @@ mod tests {
         assert!(refusal(&[], &["process.roles=broker"]).contains("cluster of one node"));
         assert!(refusal(&[], &["controller.quorum.voters=1@a:1,2@b:1"]).contains("names other nodes"));
         assert!(refusal(&[], &["controller.quorum.voters=2@b:1"]).contains("the node id 1 must be included"));
+    }
+
+    #[test]
+    fn the_metadata_log_is_in_one_of_the_log_folders() {
+        let folder =
+            |text: &str| with_file("server.properties", text).and_then(|config| config.metadata_folder());
+        assert_eq!(folder("log.dirs=/a,/b\n").expect("valid"), 0);
+        assert_eq!(folder("log.dirs=/a,/b\nmetadata.log.dir=/b\n").expect("valid"), 1);
+        let error = folder("log.dirs=/a,/b\nmetadata.log.dir=/c\n").expect_err("it is none of them");
+        assert!(error.to_string().contains("/c"), "{error}");
     }
 
     #[test]

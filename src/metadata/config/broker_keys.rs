@@ -62,7 +62,7 @@ pub static BROKER_KEYS: &[ConfigKey] = broker_keys! {
     "The folders that hold the partitions, separated by commas; where it is not set, log.dir counts.";
 "log.dir" List "data" NotEmpty, ReadOnly, Used =>
     "The folder that holds the partitions.";
-"metadata.log.dir" String null Any, ReadOnly, Later =>
+"metadata.log.dir" String null Any, ReadOnly, Used =>
     "The folder that holds the metadata log; by default the first of log.dirs.";
 "cordoned.log.dirs" List "" Distinct, PerBroker, Later =>
     "Log folders that get no new partitions.";
