@@ -30,9 +30,11 @@ pub enum DecodeError {
 /// Where the body does not begin with a message of this version.
 pub fn decode<R: Request>(version: i16, mut body: Bytes) -> Result<R, DecodeError> {
     match check_request(R::KEY, version, &body) {
-        Ok(()) | Err(PreflightError::Left(_)) => R::decode(&mut body, version).map_err(DecodeError::Value),
-        Err(error) => Err(error.into()),
+        Ok(()) => {}
+        Err(PreflightError::Left(left)) => body.truncate(body.len() - left),
+        Err(error) => return Err(error.into()),
     }
+    R::decode(&mut body, version).map_err(DecodeError::Value)
 }
 
 /// Decodes the body of the response to a request of type `R`.
@@ -57,6 +59,7 @@ impl From<&PreflightError> for ErrorCode {
             | PreflightError::Length
             | PreflightError::Varint
             | PreflightError::Null
+            | PreflightError::Mark(_)
             | PreflightError::Tag
             | PreflightError::TagSize
             | PreflightError::TooMany

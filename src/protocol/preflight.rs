@@ -41,6 +41,9 @@ pub enum PreflightError {
     /// A null where the version has none.
     #[error("a null where this version allows none")]
     Null,
+    /// The byte that says whether a structure is there is neither 1 nor negative; decoders would not agree on it.
+    #[error("the mark of a structure is {0}, and not 1 or -1")]
+    Mark(i8),
     /// The numbers of tagged fields do not rise, or one is more than an `i32` holds.
     #[error("the numbers of tagged fields are out of order or too large")]
     Tag,
@@ -174,10 +177,11 @@ impl Walk<'_> {
                 None => null(nullable),
             },
             Kind::Struct(fields) => {
-                if nullable && (i8::from_be_bytes(self.array()?)) < 0 {
-                    return Ok(());
+                match nullable.then(|| self.array().map(i8::from_be_bytes)).transpose()? {
+                    None | Some(1) => self.fields(fields),
+                    Some(..0) => Ok(()),
+                    Some(mark) => Err(PreflightError::Mark(mark)),
                 }
-                self.fields(fields)
             }
             number => self.skip(number.size_min(self.version, self.flexible)),
         }
@@ -208,6 +212,15 @@ mod tests {
     /// UnregisterController's request: an id, and tagged fields of which none is known.
     fn tags(bytes: &[u8]) -> Result<(), PreflightError> {
         check_request(94, 0, &[&[0, 0, 0, 1], bytes].concat())
+    }
+
+    #[test]
+    fn a_structure_is_marked_by_one_or_is_not_there() {
+        // DescribeTopicPartitions: no topics, a limit, the cursor's mark, then either a cursor or the end.
+        let body = |mark: u8, rest: &[u8]| [&[1, 0, 0, 0, 9, mark], rest].concat();
+        assert_eq!(check_request(75, 0, &body(1, &[2, b't', 0, 0, 0, 0, 0, 0])), Ok(()));
+        assert_eq!(check_request(75, 0, &body(0xff, &[0])), Ok(()));
+        assert_eq!(check_request(75, 0, &body(0x61, &[0])), Err(PreflightError::Mark(0x61)));
     }
 
     #[test]
