@@ -179,7 +179,7 @@ impl Walk<'_> {
             Kind::Struct(fields) => {
                 match nullable.then(|| self.array().map(i8::from_be_bytes)).transpose()? {
                     None | Some(1) => self.fields(fields),
-                    Some(..0) => Ok(()),
+                    Some(mark) if mark < 0 => Ok(()),
                     Some(mark) => Err(PreflightError::Mark(mark)),
                 }
             }
