@@ -118,7 +118,7 @@ impl Attempt<'_> {
             self.node.partition(self.image, topic, data.index)
         }
         .map_err(|code| Failure::new(code, "no partition to write to here; refresh the metadata"))?;
-        if is_internal(partition.name.topic.as_str()) && !self.is_admin {
+        if controller::is_internal_topic(partition.name.topic.as_str()) && !self.is_admin {
             let message = format!("Cannot append to internal topic {}", partition.name.topic);
             return Err(Failure::new(ErrorCode::InvalidTopicException, message));
         }
@@ -170,11 +170,6 @@ impl Attempt<'_> {
 /// The name without the frame that it came in: the answer may have to wait, and the frame's memory is wanted.
 fn own(name: &TopicName) -> TopicName {
     TopicName(StrBytes::from_string(name.to_string()))
-}
-
-/// Topics that brokers alone write to.
-fn is_internal(topic: &str) -> bool {
-    matches!(topic, "__consumer_offsets" | "__transaction_state" | "__share_group_state")
 }
 
 /// Bytes that are no batch of format 2 at all.
