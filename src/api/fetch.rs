@@ -3,7 +3,7 @@
 //! A fetch reads all its partitions once. With enough bytes, an error or no time to wait it is answered; else one waiter
 //! is registered with all of them, and what wakes it is followed by one more read.
 //!
-//! Kafka: `KafkaApis.handleFetchRequest`, `ReplicaManager.readFromLog`, `DelayedFetch`; KIP-74, 227, 320, 516, 951.
+//! Kafka: `KafkaApis.handleFetchRequest`, `ReplicaManager.readFromLog`, `DelayedFetch`; KIP-74, 227, 320, 516.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -190,7 +190,6 @@ impl Round {
                     high_watermark: read.high_watermark,
                     last_stable_offset: read.last_stable_offset,
                     log_start: read.log_start,
-                    leader: None,
                     knows_aborted: terms.isolation == Isolation::ReadCommitted,
                     slice: read.slice,
                 }

@@ -12,7 +12,7 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 use env::Chunk;
-use model::{ErrorCode, LeaderEpoch, NodeId, Offset};
+use model::{ErrorCode, Offset};
 use protocol::{FrameError, RequestHeader};
 use replication::Slice;
 
@@ -38,8 +38,6 @@ pub(crate) struct PartitionAnswer {
     pub(crate) high_watermark: Offset,
     pub(crate) last_stable_offset: Offset,
     pub(crate) log_start: Offset,
-    /// Who leads the partition where it is not this node (KIP-951).
-    pub(crate) leader: Option<(NodeId, LeaderEpoch)>,
     /// Whether the reader wants committed records only, and so is told which transactions were aborted: none.
     pub(crate) knows_aborted: bool,
     pub(crate) slice: Slice,
@@ -55,7 +53,6 @@ impl PartitionAnswer {
             high_watermark: none,
             last_stable_offset: none,
             log_start: none,
-            leader: None,
             knows_aborted: false,
             slice: Slice::Empty,
         }
@@ -151,10 +148,7 @@ impl Out {
             self.fields.put_i32(-1); // preferred read replica
         }
         self.records(partition.slice);
-        match partition.leader {
-            Some((leader, epoch)) if self.version >= FLEXIBLE => self.current_leader(leader, epoch),
-            _ => self.tags(),
-        }
+        self.tags();
     }
 
     fn records(&mut self, slice: Slice) {
@@ -168,14 +162,6 @@ impl Out {
                 self.chunk(Chunk::File(range), length);
             }
         }
-    }
-
-    /// Tag 1 of a partition: leader id, leader epoch, no tags.
-    fn current_leader(&mut self, leader: NodeId, epoch: LeaderEpoch) {
-        self.fields.put_slice(&[1, 1, 9]);
-        self.fields.put_i32(leader.0);
-        self.fields.put_i32(epoch.0);
-        self.fields.put_u8(0);
     }
 
     fn chunk(&mut self, chunk: Chunk, length: usize) {
@@ -262,7 +248,6 @@ mod tests {
             high_watermark: Offset(7),
             last_stable_offset: Offset(6),
             log_start: Offset(2),
-            leader: None,
             knows_aborted: false,
             slice: Slice::Cached(Bytes::from_static(records)),
         }
