@@ -7,8 +7,10 @@ without fsync; Ottla and the floor answer when the bytes are on disk.
 How to read it, and what to beware of:
 * A machine's first touch of memory, and its disk, cost every broker alike: `bare append` is a loop that only writes as
   many bytes to a file.
-* An idle virtual CPU wakes slowly, so a quiet machine looks slower than a busy one: during `latency` a process of idle
-  priority spins on each CPU. Below a factor of two, single runs of a busy machine are noise.
+* An idle virtual CPU wakes slowly, so a quiet machine looks slower than a busy one. `latency` measures twice, the second
+  time with a process of idle priority that spins on each CPU. The kernel's own workers, by which a flush ends, may stand
+  behind such a process for tens of ms: that time is the kernel's, and only a broker that flushes has it.
+* Below a factor of two, single runs of a busy machine are noise.
 * Kafka's code is compiled while it runs: each broker is warmed up before it is measured.
 """
 
@@ -269,21 +271,27 @@ def children_seconds():
 
 def latency(arguments, programs):
     """The time until a batch is acknowledged, at 20,000 records of 1 KiB each second; fdatasync beside it."""
-    times = {name: {"p50_us": [], "p99_us": []} for name in [*programs.kinds, "fdatasync"]}
-    seconds = max(2, int(arguments.seconds * 2))
-    with all_brokers(programs) as running, spinners():
-        for number in range(-1, arguments.runs):
-            for name, broker in running.items():
-                programs.run("create", broker.port, topic=f"latency{number}", partitions=6)
-                done = programs.run("latency", broker.port, topic=f"latency{number}", partitions=6, seconds=seconds)
-                programs.run("delete", broker.port, topic=f"latency{number}")
-                keep(times[name], done, number)
-            with tempfile.TemporaryDirectory(prefix="ottla-bench-") as folder:
-                keep(times["fdatasync"], programs.run("fdatasync", file=f"{folder}/file", seconds=seconds), number)
     print("\nack latency in ms at 20,000 x 1 KiB/s, 6 partitions, acks=all, a batch each ms")
-    print_row("", *times)
-    for title, key in (("p50", "p50_us"), ("p99", "p99_us")):
-        print_row(title, *(spread([value / 1000 for value in each[key]]) for each in times.values()))
+    with all_brokers(programs) as running:
+        latency_table(arguments, programs, running, "CPUs idle")
+        with spinners():
+            latency_table(arguments, programs, running, "CPUs kept awake")
+
+
+def latency_table(arguments, programs, running, title):
+    times = {name: {"p50_us": [], "p99_us": []} for name in [*running, "fdatasync"]}
+    seconds = max(2, int(arguments.seconds * 2))
+    for number in range(-1, arguments.runs):
+        for name, broker in running.items():
+            programs.run("create", broker.port, topic=f"latency{number}", partitions=6)
+            done = programs.run("latency", broker.port, topic=f"latency{number}", partitions=6, seconds=seconds)
+            programs.run("delete", broker.port, topic=f"latency{number}")
+            keep(times[name], done, number)
+        with tempfile.TemporaryDirectory(prefix="ottla-bench-") as folder:
+            keep(times["fdatasync"], programs.run("fdatasync", file=f"{folder}/file", seconds=seconds), number)
+    print_row(title, *times)
+    for row, key in (("p50", "p50_us"), ("p99", "p99_us")):
+        print_row(row, *(spread([value / 1000 for value in each[key]]) for each in times.values()))
 
 
 def keep(times, done, number):
