@@ -11,8 +11,8 @@ use crate::{Answer, Node, Reply, Session, api_versions, table};
 pub enum Outcome {
     /// Send this.
     Now(Vec<Chunk>),
-    /// Send this when it comes, in the order of the requests; the next request may start.
-    Later(BoxFuture<'static, Vec<Chunk>>),
+    /// Send this when it comes, in the order of the requests, or close; the next request may start.
+    Later(BoxFuture<'static, Result<Vec<Chunk>, CloseReason>>),
     /// Send nothing.
     Nothing,
     /// Close the connection.
@@ -100,21 +100,43 @@ pub(crate) fn outcome<R: Answer>(mut header: RequestHeader, reply: Reply<R>) -> 
             Ok(chunks) => Outcome::Now(chunks),
             Err(reason) => Outcome::Close(reason),
         },
-        Reply::Later(answer) => Outcome::Later(Box::pin(async move {
-            encode(&header, answer.await).unwrap_or_else(|reason| {
-                error!(%reason, "an answer could not be encoded");
-                Vec::new()
-            })
-        })),
+        Reply::Later(answer) => Outcome::Later(Box::pin(async move { encode(&header, answer.await) })),
         Reply::Nothing => Outcome::Nothing,
         Reply::Close => Outcome::Close(CloseReason::Unanswered),
     }
 }
 
 fn encode<R: Answer>(header: &RequestHeader, answer: R) -> Result<Vec<Chunk>, CloseReason> {
-    answer.encode(header).map_err(|cause| CloseReason::Encode {
-        api_key: header.api_key,
-        api_version: header.api_version,
-        cause,
+    answer.encode(header).map_err(|cause| {
+        let reason = CloseReason::Encode { api_key: header.api_key, api_version: header.api_version, cause };
+        error!(%reason, "an answer could not be encoded");
+        reason
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    /// An answer that no version can say.
+    struct Unsayable;
+
+    impl Answer for Unsayable {
+        fn encode(self, _: &RequestHeader) -> Result<Vec<Chunk>, FrameError> {
+            Err(FrameError::UnknownApi(0))
+        }
+    }
+
+    #[test]
+    fn an_answer_that_cannot_be_encoded_closes_the_connection_now_and_later() {
+        let header = || RequestHeader { api_key: 0, api_version: 3, correlation_id: 1, client_id: None };
+        let now = outcome(header(), Reply::Now(Unsayable));
+        assert!(matches!(now, Outcome::Close(CloseReason::Encode { .. })));
+        let later = outcome(header(), Reply::Later(Box::pin(std::future::ready(Unsayable))));
+        let Outcome::Later(mut answer) = later else { panic!("it was to come later") };
+        let answer = answer.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert!(matches!(answer, Poll::Ready(Err(CloseReason::Encode { .. }))));
+    }
 }

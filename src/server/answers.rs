@@ -7,6 +7,8 @@ use std::task::{Context, Poll, Waker};
 use env::{BoxFuture, Chunk};
 use model::Limits;
 
+use crate::Reason;
+
 /// Requests are handled in runs of at most so many before their answers leave.
 const ANSWERS_MAX: usize = 64;
 
@@ -21,6 +23,8 @@ struct State {
     later: usize,
     /// In memory: in the queue, and taken but not sent.
     bytes: usize,
+    /// The answer that would leave next cannot: nothing more is sent.
+    failed: Option<Reason>,
     /// No more are pushed.
     is_finished: bool,
     /// A batch was taken and has not left.
@@ -31,7 +35,7 @@ struct State {
 
 enum Answer {
     Now(Vec<Chunk>),
-    Later(BoxFuture<'static, Vec<Chunk>>),
+    Later(BoxFuture<'static, Result<Vec<Chunk>, Reason>>),
 }
 
 /// Answers that leave together.
@@ -60,10 +64,10 @@ impl Answers {
         state.push(Answer::Now(chunks));
     }
 
-    pub(crate) fn push_later(&self, chunks: BoxFuture<'static, Vec<Chunk>>) {
+    pub(crate) fn push_later(&self, answer: BoxFuture<'static, Result<Vec<Chunk>, Reason>>) {
         let mut state = self.state();
         state.later += 1;
-        state.push(Answer::Later(chunks));
+        state.push(Answer::Later(answer));
     }
 
     /// No more answers follow.
@@ -80,7 +84,10 @@ impl Answers {
     }
 
     /// All that is ready at the head; `None` when everything was sent and no more follows.
-    pub(crate) fn poll_batch(&self, cx: &mut Context<'_>) -> Poll<Option<Batch>> {
+    ///
+    /// # Errors
+    /// The next answer cannot be said: without it those behind it would be out of step.
+    pub(crate) fn poll_batch(&self, cx: &mut Context<'_>) -> Poll<Result<Option<Batch>, Reason>> {
         let mut batch = Batch { chunks: Vec::new(), bytes: 0 };
         while let Poll::Ready(Some(chunks)) = self.poll_head(cx) {
             batch.bytes += bytes_of(&chunks);
@@ -88,11 +95,14 @@ impl Answers {
         }
         if !batch.chunks.is_empty() {
             self.state().is_sending = true;
-            return Poll::Ready(Some(batch));
+            return Poll::Ready(Ok(Some(batch)));
         }
         let mut state = self.state();
+        if let Some(reason) = state.failed.take() {
+            return Poll::Ready(Err(reason));
+        }
         if state.is_finished && state.queue.is_empty() {
-            return Poll::Ready(None);
+            return Poll::Ready(Ok(None));
         }
         state.more = Some(cx.waker().clone());
         Poll::Pending
@@ -108,7 +118,7 @@ impl Answers {
 
     /// The first answer, if it is there. Its future is polled outside the lock.
     fn poll_head(&self, cx: &mut Context<'_>) -> Poll<Option<Vec<Chunk>>> {
-        let head = self.state().queue.pop_front();
+        let head = self.state().pop();
         match head {
             None => Poll::Ready(None),
             Some(Answer::Now(chunks)) => {
@@ -118,14 +128,12 @@ impl Answers {
             Some(Answer::Later(mut later)) => {
                 let result = later.as_mut().poll(cx);
                 let mut state = self.state();
-                if let Poll::Ready(chunks) = result {
-                    state.later -= 1;
-                    state.bytes += bytes_of(&chunks);
-                    state.wake_room();
-                    return Poll::Ready(Some(chunks));
-                }
-                state.queue.push_front(Answer::Later(later));
-                Poll::Pending
+                let Poll::Ready(answer) = result else {
+                    state.queue.push_front(Answer::Later(later));
+                    return Poll::Pending;
+                };
+                state.later -= 1;
+                Poll::Ready(state.take(answer))
             }
         }
     }
@@ -139,6 +147,25 @@ impl State {
     fn push(&mut self, answer: Answer) {
         self.queue.push_back(answer);
         self.more.take().into_iter().for_each(Waker::wake);
+    }
+
+    fn pop(&mut self) -> Option<Answer> {
+        if self.failed.is_some() { None } else { self.queue.pop_front() }
+    }
+
+    /// The chunks of an answer that has come.
+    fn take(&mut self, answer: Result<Vec<Chunk>, Reason>) -> Option<Vec<Chunk>> {
+        match answer {
+            Ok(chunks) => {
+                self.bytes += bytes_of(&chunks);
+                self.wake_room();
+                Some(chunks)
+            }
+            Err(reason) => {
+                self.failed = Some(reason);
+                None
+            }
+        }
     }
 
     fn wake_room(&mut self) {

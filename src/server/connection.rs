@@ -138,7 +138,15 @@ impl<H: Handler> Connection<'_, H> {
 
     /// Sends answers until all are sent. An error ends the requests too.
     async fn send_answers(&self, writer: &mut dyn FrameWriter) -> Result<(), Broken> {
-        while let Some(batch) = std::future::poll_fn(|cx| self.answers.poll_batch(cx)).await {
+        loop {
+            let batch = match std::future::poll_fn(|cx| self.answers.poll_batch(cx)).await {
+                Ok(Some(batch)) => batch,
+                Ok(None) => return Ok(()),
+                Err(reason) => {
+                    debug!(peer = %self.peer, %reason, "connection closed");
+                    return Err(Broken);
+                }
+            };
             let bytes = batch.bytes();
             if let Err(error) = writer.send(batch.chunks).await {
                 debug!(peer = %self.peer, %error, "connection broken");
@@ -147,7 +155,6 @@ impl<H: Handler> Connection<'_, H> {
             self.answers.sent(bytes);
             self.touch();
         }
-        Ok(())
     }
 
     fn touch(&self) {

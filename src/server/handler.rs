@@ -22,10 +22,14 @@ pub trait Handler: Send + Sync + 'static {
 pub enum Outcome {
     /// Send this.
     Now(Vec<Chunk>),
-    /// Send this when it comes, in the order of the requests; the next request may start.
-    Later(BoxFuture<'static, Vec<Chunk>>),
+    /// Send this when it comes, in the order of the requests; the next request may start. An error closes the connection
+    /// when all that came before is sent.
+    Later(BoxFuture<'static, Result<Vec<Chunk>, Reason>>),
     /// Send nothing.
     Nothing,
     /// Send what came before, and close the connection.
-    Close(Box<dyn fmt::Display + Send>),
+    Close(Reason),
 }
+
+/// Why a connection is closed, for people.
+pub type Reason = Box<dyn fmt::Display + Send>;

@@ -21,5 +21,5 @@ mod stress;
 #[cfg(test)]
 mod tests;
 
-pub use handler::{Handler, Outcome};
+pub use handler::{Handler, Outcome, Reason};
 pub use server::{Bound, Config, Endpoint, Server};

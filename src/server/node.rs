@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use api::{Node, Session};
 use bytes::Bytes;
 
-use crate::{Handler, Outcome};
+use crate::{Handler, Outcome, Reason};
 
 impl Handler for Node {
     type Session = Session;
@@ -17,7 +17,9 @@ impl Handler for Node {
     async fn handle(&self, session: &mut Session, frame: Bytes) -> Outcome {
         match api::handle(self, session, frame).await {
             api::Outcome::Now(chunks) => Outcome::Now(chunks),
-            api::Outcome::Later(chunks) => Outcome::Later(chunks),
+            api::Outcome::Later(answer) => Outcome::Later(Box::pin(async move {
+                answer.await.map_err(|reason| -> Reason { Box::new(reason) })
+            })),
             api::Outcome::Nothing => Outcome::Nothing,
             api::Outcome::Close(reason) => Outcome::Close(Box::new(reason)),
         }

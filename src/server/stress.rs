@@ -40,7 +40,7 @@ impl Handler for Numbers {
         }
         Outcome::Later(Box::pin(async {
             tokio::task::yield_now().await;
-            chunks
+            Ok(chunks)
         }))
     }
 }

@@ -13,12 +13,12 @@ use telemetry::{Registry, metrics};
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::{Context, serve};
-use crate::{Bound, Config, Endpoint, Handler, Outcome, Server};
+use crate::{Bound, Config, Endpoint, Handler, Outcome, Reason, Server};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MAX: usize = 32 << 20;
 
-/// Requests are texts: `now NAME`, `later MS NAME`, `wait MS NAME`, `large BYTES`, `nothing`, `close`.
+/// Requests are texts: `now NAME`, `later MS NAME`, `wait MS NAME`, `large BYTES`, `nothing`, `close`, `fail MS`.
 struct Told {
     clock: Arc<dyn Clock>,
     started: AtomicUsize,
@@ -49,7 +49,14 @@ impl Handler for Told {
                 let (sleep, chunks) = (self.sleep(ms), answer(name));
                 Outcome::Later(Box::pin(async move {
                     sleep.await;
-                    chunks
+                    Ok(chunks)
+                }))
+            }
+            ["fail", ms] => {
+                let sleep = self.sleep(ms);
+                Outcome::Later(Box::pin(async move {
+                    sleep.await;
+                    Err(Box::new("told to") as Reason)
                 }))
             }
             _ => panic!("what is {text}?"),
@@ -281,6 +288,17 @@ fn a_handler_that_closes_lets_earlier_answers_leave() {
         send(&mut link, &["later 500 a", "close", "now b"]).await;
         assert_eq!(receive(&mut link, 9).await, ["a"]);
         assert_eq!(case.handler.started(), 2);
+    });
+}
+
+#[test]
+fn a_later_answer_that_fails_ends_the_connection_after_the_earlier_ones() {
+    let case = Case::new(1, config());
+    case.world.run(async {
+        let mut link = case.connect().await;
+        send(&mut link, &["later 500 a", "fail 10", "now b", "later 10 c"]).await;
+        assert_eq!(receive(&mut link, 9).await, ["a"]);
+        assert_eq!(case.open(), 0);
     });
 }
 
