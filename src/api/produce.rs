@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use metadata::Image;
-use model::{ErrorCode, Offset, Timestamp, Uuid};
+use model::{ErrorCode, LeaderEpoch, Offset, Timestamp, Uuid};
 use protocol::batch::{self, BatchError, Codec};
 use protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use protocol::messages::produce_response::{
@@ -124,7 +124,8 @@ impl Attempt<'_> {
         }
         let records = data.records.unwrap_or_default();
         self.check(&records)?;
-        let appended = partition.append(&records, Origin::Client, self.acks == -1).map_err(failure)?;
+        let from = (Origin::Client, LeaderEpoch::NONE);
+        let appended = partition.append(&records, from, self.acks == -1).map_err(failure)?;
         Ok(Done { partition, appended })
     }
 

@@ -132,17 +132,20 @@ impl Partition {
     /// Appends batches of a client or a coordinator, and asks for a flush. The caller waits with
     /// [`crate::committed`] for the offset after [`Appended::last_offset`].
     ///
+    /// What was decided in one leader epoch must not be appended in another: `decided_in` says it, or
+    /// [`LeaderEpoch::NONE`].
+    ///
     /// # Errors
     /// Nothing was appended.
     pub fn append(
         self: &Arc<Self>,
         batches: &[u8],
-        origin: Origin,
+        (origin, decided_in): (Origin, LeaderEpoch),
         needs_min_isr: bool,
     ) -> Result<Appended, AppendError> {
         let now = self.clock.wall();
         let mut state = self.lock();
-        let leader = state.leader()?;
+        let leader = state.leader_in(decided_in)?;
         let (epoch, isr) = (leader.epoch(), leader.isr_size());
         if needs_min_isr && isr < state.min_isr {
             return Err(AppendError::NotEnoughReplicas { isr, min_isr: state.min_isr });
@@ -252,14 +255,7 @@ impl Partition {
 
     /// Whether `epoch`, as a client knows it, is this node's; -1 asks nothing (KIP-320).
     pub fn check_epoch(&self, epoch: LeaderEpoch) -> Result<(), PartitionError> {
-        let mut state = self.lock();
-        let own = state.leader()?.epoch();
-        match epoch {
-            LeaderEpoch::NONE => Ok(()),
-            theirs if theirs < own => Err(PartitionError::FencedLeaderEpoch),
-            theirs if theirs > own => Err(PartitionError::UnknownLeaderEpoch),
-            _ => Ok(()),
-        }
+        self.lock().leader_in(epoch).map(|_| ())
     }
 
     /// The largest epoch not above `epoch`, and where it ends (KIP-101, KIP-320). `None` where it is not known.
@@ -415,6 +411,17 @@ impl State {
             Role::Follower => Err(PartitionError::NotLeader),
             Role::Offline => Err(PartitionError::Offline),
             Role::Gone => Err(PartitionError::Unknown),
+        }
+    }
+
+    /// The leader, if that is what `epoch` asks for; [`LeaderEpoch::NONE`] asks for any.
+    fn leader_in(&mut self, epoch: LeaderEpoch) -> Result<&mut Leader, PartitionError> {
+        let leader = self.leader()?;
+        match epoch {
+            LeaderEpoch::NONE => Ok(leader),
+            older if older < leader.epoch() => Err(PartitionError::FencedLeaderEpoch),
+            newer if newer > leader.epoch() => Err(PartitionError::UnknownLeaderEpoch),
+            _ => Ok(leader),
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use env::Env;
 use metadata::config::Overrides;
 use metadata::{Delta, Image};
-use model::{BrokerEpoch, ClusterId, Instant, NodeId, Offset, Uuid};
+use model::{BrokerEpoch, ClusterId, Instant, LeaderEpoch, NodeId, Offset, Uuid};
 use protocol::batch::BatchBuilder;
 use protocol::records::metadata::{
     ConfigRecord, MetadataRecord, PartitionRecord, RemoveTopicRecord, TopicRecord,
@@ -94,10 +94,14 @@ impl Case {
     }
 
     fn append(&self, value: &str) -> Offset {
+        self.append_decided_in(LeaderEpoch::NONE, value).expect("appended")
+    }
+
+    fn append_decided_in(&self, epoch: LeaderEpoch, value: &str) -> Result<Offset, AppendError> {
         let mut batch = BatchBuilder::new().timestamp(self.env.clock.wall());
         batch.append(None, Some(value.as_bytes()), &[]);
-        let appended = self.partition().append(&batch.build(), Origin::Client, true).expect("appended");
-        appended.last_offset.plus(1)
+        let appended = self.partition().append(&batch.build(), (Origin::Client, epoch), true)?;
+        Ok(appended.last_offset.plus(1))
     }
 
     fn high_watermark(&self) -> Offset {
@@ -150,6 +154,21 @@ fn what_was_committed_survives_a_power_cut() {
         );
         assert_eq!(case.commit(end).await, Ok(()));
         assert_eq!(case.high_watermark(), end);
+    });
+}
+
+#[test]
+fn what_was_decided_in_another_leader_epoch_is_not_appended() {
+    let (world, node) = world();
+    world.run(async {
+        let case = Case::start(&node, &topic_in_epoch(3)).await;
+        let refused = |epoch| match case.append_decided_in(LeaderEpoch(epoch), "a") {
+            Err(AppendError::Partition(error)) => error,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(refused(2), PartitionError::FencedLeaderEpoch);
+        assert_eq!(refused(4), PartitionError::UnknownLeaderEpoch);
+        assert_eq!(case.append_decided_in(LeaderEpoch(3), "a").expect("appended"), Offset(1));
     });
 }
 

@@ -32,7 +32,10 @@ impl ShardError {
     /// `GroupCoordinatorService.handleOperationException`).
     pub(crate) fn of_log(code: ErrorCode) -> Self {
         match code {
-            ErrorCode::NotLeaderOrFollower | ErrorCode::KafkaStorageError => Self::NotCoordinator,
+            ErrorCode::NotLeaderOrFollower
+            | ErrorCode::FencedLeaderEpoch
+            | ErrorCode::UnknownLeaderEpoch
+            | ErrorCode::KafkaStorageError => Self::NotCoordinator,
             ErrorCode::UnknownTopicOrPartition
             | ErrorCode::NotEnoughReplicas
             | ErrorCode::NotEnoughReplicasAfterAppend

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use env::{BoxFuture, Env, FileRange};
 use model::{ErrorCode, Instant, LeaderEpoch, Offset};
-use replication::{Isolation, Origin, Partition, PartitionError, Slice, committed};
+use replication::{Isolation, Origin, Partition, Slice, committed};
 
 use crate::log::ShardLog;
 
@@ -32,10 +32,7 @@ impl PartitionLog {
 
 impl ShardLog for PartitionLog {
     fn append(&self, batch: &[u8], epoch: LeaderEpoch) -> Result<Offset, ErrorCode> {
-        if self.partition.offsets()?.leader_epoch != epoch {
-            return Err(PartitionError::NotLeader.into());
-        }
-        let appended = self.partition.append(batch, Origin::Coordinator, true);
+        let appended = self.partition.append(batch, (Origin::Coordinator, epoch), true);
         appended.map(|appended| appended.last_offset.plus(1)).map_err(|error| ErrorCode::from(&error))
     }
 
