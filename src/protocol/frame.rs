@@ -31,13 +31,13 @@ pub struct RequestHeader {
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
     /// The header does not fit in the frame.
-    #[error("the frame ends inside the request header")]
+    #[error("the frame ends inside the header")]
     Short,
     /// The client id has a negative length other than null's, or is not UTF-8.
     #[error("the client id is not a string")]
     ClientId,
     /// The tagged fields of the header are no tagged fields.
-    #[error("the tagged fields of the request header are malformed")]
+    #[error("the tagged fields of the header are malformed")]
     Tags,
     /// Kafka has no such API.
     #[error("there is no API with key {0}")]
@@ -113,6 +113,20 @@ pub fn encode_request(header: &RequestHeader, message: &impl Encodable) -> Resul
     encode_frame(api, header.api_version, &bytes, message)
 }
 
+/// Reads the header of a response of this API and version and leaves the body: the correlation id. `frame` starts after
+/// the length.
+///
+/// # Errors
+/// Where the header is malformed.
+pub fn decode_response_header(frame: &mut Bytes, api_key: i16, version: i16) -> Result<i32, FrameError> {
+    let api = api(api_key).ok_or(FrameError::UnknownApi(api_key))?;
+    let correlation_id = frame.try_get_i32().map_err(|_| FrameError::Short)?;
+    if api.response_header_version(version) == 1 {
+        skip_tags(frame)?;
+    }
+    Ok(correlation_id)
+}
+
 fn encode_frame(
     api: &ApiSpec,
     version: i16,
@@ -163,7 +177,7 @@ fn unsigned_varint(frame: &mut Bytes) -> Result<u32, FrameError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::messages::{ApiVersionsResponse, MetadataRequest};
+    use crate::messages::{ApiVersionsResponse, HeartbeatResponse, MetadataRequest};
 
     fn header(api_key: i16, api_version: i16) -> RequestHeader {
         RequestHeader { api_key, api_version, correlation_id: 7, client_id: Some("me".into()) }
@@ -210,6 +224,19 @@ mod tests {
         ));
         let newer = [0, 18, 0x7f, 0xff, 0, 0, 0, 1, 0xff, 0xff, 0];
         assert!(decode_request_header(&mut Bytes::copy_from_slice(&newer)).is_ok());
+    }
+
+    #[test]
+    fn a_response_header_comes_back_and_the_body_is_left() {
+        for version in [3, 4] {
+            let mut frame = encode_response(7, 12, version, &HeartbeatResponse::default()).expect("encodes");
+            frame.advance(4);
+            assert_eq!(decode_response_header(&mut frame, 12, version).expect("decodes"), 7);
+            assert!(crate::check_response(12, version, &frame).is_ok());
+        }
+        let cut = Bytes::from_static(&[0, 0, 0, 1]);
+        assert!(matches!(decode_response_header(&mut cut.clone(), 12, 4), Err(FrameError::Tags)));
+        assert!(matches!(decode_response_header(&mut cut.slice(1..), 12, 4), Err(FrameError::Short)));
     }
 
     #[test]

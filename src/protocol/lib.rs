@@ -27,7 +27,9 @@ mod varint;
 mod wire;
 
 pub use codec::MessageError;
-pub use frame::{FrameError, RequestHeader, decode_request_header, encode_request, encode_response};
+pub use frame::{
+    FrameError, RequestHeader, decode_request_header, decode_response_header, encode_request, encode_response,
+};
 pub use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, Message, Request, StrBytes};
 pub use message::{DecodeError, decode, decode_response};
 pub use preflight::{ELEMENTS_MAX, PreflightError, check, check_request, check_response};

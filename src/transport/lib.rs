@@ -1,4 +1,4 @@
-//! `Net` for real: TCP listeners and connections that carry frames.
+//! `Net` for real: TCP listeners and connections that carry frames; and, over any `Net`, asking a peer (`Peer`).
 //!
 //! Measured choices: an active connection receives into one linear buffer of 256 KiB and parses all complete frames in
 //! place, an idle one has no buffer; all answers at hand leave in one call; a long run of a file leaves by sendfile,
@@ -9,11 +9,21 @@
 //!
 //! Kafka: `SocketServer`, `NetworkReceive`, `FileRecords.writeTo`, KIP-72 (`queued.max.request.bytes`).
 
+mod backoff;
 mod budget;
 mod buffers;
+mod call;
 mod listener;
 mod net;
+mod peer;
+mod peer_connection;
+mod peer_versions;
 mod reader;
+#[cfg(test)]
+mod tests;
 mod writer;
 
+pub use call::{Answer, CallError};
 pub use net::{TcpConfig, TcpNet};
+pub use peer::{Peer, PeerConfig, PeerState};
+pub use peer_versions::PeerVersions;

@@ -285,7 +285,7 @@ mod tests {
         let pieces: Vec<_> = (0..5000).map(|i| Bytes::from(pattern(i % 50))).collect();
         let expected = pieces.concat();
         assert_eq!(sent(pieces.into_iter().map(Chunk::Bytes).collect()).await, expected);
-        assert_eq!(sent(Vec::new()).await, []);
+        assert_eq!(sent(Vec::new()).await, [0_u8; 0]);
     }
 
     #[tokio::test]
