@@ -90,8 +90,8 @@ impl BatchHeader {
 
     // So that nothing that asks for the last or the next offset can overflow.
     fn check_offsets(&self) -> Result<(), BatchError> {
-        let span = i64::from(self.last_offset_delta) + 1;
-        match self.base_offset.0.checked_add(span) {
+        let last_offset = self.base_offset.0.checked_add(i64::from(self.last_offset_delta));
+        match last_offset.and_then(|last| last.checked_add(1)) {
             Some(_) => Ok(()),
             None => Err(BatchError::OffsetOverflow {
                 base_offset: self.base_offset,

@@ -213,6 +213,10 @@ fn a_last_offset_that_no_log_can_hold_is_refused() {
     assert!(matches!(Batch::parse(&last), Err(BatchError::OffsetOverflow { .. })));
     set_base_offset(&mut last, Offset(i64::MAX - 2));
     assert!(Batch::parse(&last).is_ok());
+    let last_offset_delta = 23..27;
+    last[last_offset_delta].copy_from_slice(&(-1i32).to_be_bytes());
+    set_base_offset(&mut last, Offset(i64::MIN));
+    assert!(matches!(Batch::parse(&last), Err(BatchError::OffsetOverflow { .. })));
 }
 
 #[test]
