@@ -3,7 +3,7 @@
 //! Invariants: `by_instance` names exactly the static members; `joining` counts those with a waiting JoinGroup;
 //! `supported` counts, for each protocol, the members that have it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use model::{GroupInstanceId, MemberId};
@@ -145,11 +145,13 @@ impl Members {
     }
 
     fn count(&mut self, protocols: &[Protocol], by: isize) {
-        for protocol in protocols {
-            let count = self.supported.entry(protocol.name.clone()).or_default();
+        // A client may name a protocol twice.
+        let names: BTreeSet<&Text> = protocols.iter().map(|protocol| &protocol.name).collect();
+        for name in names {
+            let count = self.supported.entry(name.clone()).or_default();
             *count = count.checked_add_signed(by).expect("only what was counted is taken back");
             if *count == 0 {
-                self.supported.remove(&protocol.name);
+                self.supported.remove(name);
             }
         }
     }

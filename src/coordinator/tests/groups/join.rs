@@ -272,3 +272,16 @@ fn a_group_whose_first_record_cannot_be_written_is_forgotten() {
     assert_eq!(world.listed(), [""; 0]);
     world.pass(60 * SECOND);
 }
+
+#[test]
+fn a_protocol_that_a_member_names_twice_counts_once() {
+    let mut world = World::new();
+    let twice = vec![protocol("range", &["topic"]); 2];
+    let first = world.join(&Join { member_id_required: false, protocols: twice, ..join("a") });
+    let second = world.join(&Join { member_id_required: false, ..join("b") });
+    world.pass(Duration::from_millis(1));
+    for token in [first, second] {
+        assert_eq!(world.joined(token).error, ErrorCode::None);
+        assert_eq!(world.joined(token).protocol_name.as_deref(), Some("range"));
+    }
+}
