@@ -72,7 +72,7 @@ pub enum FormationError {
 pub struct Formation {
     me: Voter,
     configured: Option<ClusterId>,
-    others: BTreeSet<NodeId>,
+    named: BTreeSet<NodeId>,
     empty: BTreeMap<NodeId, Voter>,
 }
 
@@ -80,8 +80,7 @@ impl Formation {
     /// An empty node begins. `named` are the ids in `controller.quorum.voters`, its own among them or not;
     /// `configured` is the cluster id that the configuration asks for, if it does.
     pub fn new(me: Voter, named: impl IntoIterator<Item = NodeId>, configured: Option<ClusterId>) -> Self {
-        let others = named.into_iter().filter(|id| *id != me.key.id).collect();
-        Self { me, configured, others, empty: BTreeMap::new() }
+        Self { me, configured, named: named.into_iter().collect(), empty: BTreeMap::new() }
     }
 
     /// What this node answers when it is asked while it is empty.
@@ -91,7 +90,7 @@ impl Formation {
 
     /// Whom to ask, all of them, until there is an outcome.
     pub fn to_ask(&self) -> impl Iterator<Item = NodeId> {
-        self.others.iter().copied()
+        self.named.iter().copied().filter(|id| *id != self.me.key.id)
     }
 
     /// What can be decided without asking anybody: a voter that is named alone forms the cluster.
@@ -129,8 +128,8 @@ impl Formation {
     }
 
     fn form(&self) -> Option<Outcome> {
-        let all_are_empty = self.others.iter().all(|id| self.empty.contains_key(id));
-        let is_lowest = self.others.iter().all(|id| self.me.key.id < *id);
+        let all_are_empty = self.to_ask().all(|id| self.empty.contains_key(&id));
+        let is_lowest = self.named.first() == Some(&self.me.key.id);
         let voters = || self.empty.values().chain([&self.me]).cloned().collect();
         (all_are_empty && is_lowest).then(|| Outcome::Form(voters()))
     }
@@ -169,6 +168,15 @@ mod tests {
         assert_eq!(formation.handle_introduction(NodeId(2), empty(2)), Ok(None), "one has not answered");
         let all = [voter(1, 1), voter(2, 1), voter(3, 1)].into_iter().collect();
         assert_eq!(formation.handle_introduction(NodeId(3), empty(3)), Ok(Some(Outcome::Form(all))));
+    }
+
+    #[test]
+    fn a_node_that_is_not_named_never_forms_the_cluster() {
+        let mut formation = Formation::new(voter(0, 1), NAMED, None);
+        assert_eq!(formation.begin(), None);
+        for id in [1, 2, 3] {
+            assert_eq!(formation.handle_introduction(NodeId(id), empty(id)), Ok(None));
+        }
     }
 
     #[test]

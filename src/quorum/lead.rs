@@ -99,10 +99,11 @@ impl Lead {
         parked.chain(change).chain([self.check_quorum_at]).min()
     }
 
-    /// What is known of the voter `key`, whose directory may not be.
+    /// What is known of the voter `key`. Where its directory is not known, it is whoever fetched last under its id: the
+    /// disk may have been replaced meanwhile.
     pub(crate) fn progress(&self, key: &ReplicaKey) -> Progress {
-        let found = self.replicas.iter().find(|(replica, _)| replica.is_same(key));
-        found.map_or_else(Progress::default, |(_, progress)| *progress)
+        let same = self.replicas.iter().filter(|(replica, _)| replica.is_same(key));
+        same.map(|(_, progress)| *progress).max_by_key(|progress| progress.last_fetch).unwrap_or_default()
     }
 }
 
@@ -320,5 +321,28 @@ impl Quorum {
         if let Some(change) = change {
             self.fail_change(change);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{NodeId, Uuid};
+
+    use super::*;
+
+    #[test]
+    fn a_voter_of_unknown_directory_is_the_replica_that_fetched_last() {
+        let key = |directory: u8| ReplicaKey::new(NodeId(2), Uuid([directory; 16]));
+        let mut lead = Lead::new(Offset(0), Instant(0));
+        for (directory, fetched, log_end) in [(1, 5, 9), (2, 7, 3)] {
+            let progress = Progress {
+                log_end: Some(Offset(log_end)),
+                last_fetch: Some(Instant(fetched)),
+                ..Progress::default()
+            };
+            lead.replicas.insert(key(directory), progress);
+        }
+        assert_eq!(lead.progress(&key(0)).log_end, Some(Offset(3)));
+        assert_eq!(lead.progress(&key(1)).log_end, Some(Offset(9)));
     }
 }

@@ -88,7 +88,7 @@ impl Quorum {
         let voters = self.voters.current();
         if election.granted.len() >= voters.majority() {
             self.win_election();
-        } else if election.rejected.len() > voters.len() - voters.majority() {
+        } else if election.rejected.len() + voters.majority() > voters.len() {
             self.give_up_election();
         }
     }

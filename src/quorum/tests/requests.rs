@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use model::{ErrorCode, Instant, LeaderEpoch, NodeId, Offset, Uuid};
 use quorum::{
-    Action, BeginQuorumEpochRequest, Boot, Config, EndQuorumEpochRequest, EpochEnd, FetchRequest,
-    FetchSnapshotRequest, Quorum, ReplicaKey, Request, Response, SnapshotId, Token, VoteRequest, Voter,
-    VoterHistory, VoterSet,
+    Action, BeginQuorumEpochRequest, Boot, Config, EndQuorumEpochRequest, EpochEnd, EpochStart, FetchRequest,
+    FetchSnapshotRequest, LogView, Quorum, ReplicaKey, Request, Response, RoleName, SnapshotId, Token,
+    VoteRequest, Voter, VoterHistory, VoterSet,
 };
 
 const EPOCH: LeaderEpoch = LeaderEpoch(1);
@@ -209,4 +209,19 @@ fn a_leader_makes_itself_known_to_those_that_it_means() {
     assert_eq!(quorum.leader(), Some(NodeId(3)), "it knows now whom to follow");
     let end = EndQuorumEpochRequest { epoch: EPOCH, leader: NodeId(3), preferred: Vec::new() };
     assert_eq!(error(&ask(&mut quorum, Request::EndQuorumEpoch(end))), ErrorCode::FencedLeaderEpoch);
+}
+
+#[test]
+fn a_record_without_voters_lets_nobody_be_elected() {
+    let mut voters = VoterHistory::bootstrap([Voter::new(key(1))].into_iter().collect());
+    voters.append(Offset(2), VoterSet::default());
+    let epochs = [EpochStart { epoch: EPOCH, start: Offset(0) }];
+    let log = LogView::found(Offset(0), LeaderEpoch(0), &epochs, Offset(3));
+    let mut quorum =
+        Quorum::open(Config::default(), key(1), 0, 1, Boot { voters, log, ..Boot::default() }, NOW);
+    for seconds in 1..20 {
+        quorum.handle_tick(NOW.plus(Duration::from_secs(seconds)));
+        assert_ne!(quorum.role(), RoleName::Leader);
+    }
+    assert_eq!(quorum.epoch(), EPOCH);
 }
