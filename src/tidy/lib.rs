@@ -17,6 +17,7 @@ mod house;
 mod layers;
 mod lints;
 mod manifest;
+mod map;
 mod purity;
 mod repository;
 mod root_files;

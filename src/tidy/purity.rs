@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn comments_and_tests_may_name_the_world() {
-        let code = "// as std::fs would\n#[cfg(test)]\nmod tests { use std::fs; }\n";
+        let code = "// as std::fs would\n#[cfg(test)]\nmod tests {\nuse std::fs;\n}\n";
         assert_kept(&purity(&Repository::of(&[
             ("src/quorum/role.rs", code),
             ("src/quorum/tests/a.rs", "async"),

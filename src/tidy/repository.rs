@@ -109,9 +109,11 @@ impl SourceFile {
 
     /// Its lines of code with their numbers: no comments, and nothing from the unit tests at its end on.
     pub(crate) fn code(&self) -> impl Iterator<Item = (usize, &str)> {
-        let is_code = |line: &str| !line.trim_start().starts_with("//");
-        let before_tests = |(_, line): &(usize, &str)| *line != "#[cfg(test)]";
-        self.lines().take_while(before_tests).filter(move |(_, line)| is_code(line))
+        let lines: Vec<_> = self.lines().collect();
+        // A module of tests in a file of its own ends nothing.
+        let opens_tests = |pair: &[(usize, &str)]| pair[0].1 == "#[cfg(test)]" && pair[1].1.ends_with('{');
+        let end = lines.windows(2).position(opens_tests).unwrap_or(lines.len());
+        lines.into_iter().take(end).filter(|(_, line)| !line.trim_start().starts_with("//"))
     }
 
     /// Its lines with their numbers, from 1.
@@ -156,10 +158,17 @@ mod tests {
 
     #[test]
     fn comments_and_unit_tests_are_not_code() {
-        let text = "//! Docs.\nfn a() {}\n    // why\n#[cfg(test)]\nmod tests {}\n";
+        let text = "//! Docs.\nfn a() {}\n    // why\n#[cfg(test)]\nmod tests {\n}\n";
         let repository = Repository::of(&[("src/model/a.rs", text)]);
         let code: Vec<_> = repository.rust().flat_map(SourceFile::code).collect();
         assert_eq!(code, [(2, "fn a() {}")]);
+    }
+
+    #[test]
+    fn a_module_of_tests_in_its_own_file_does_not_end_the_code() {
+        let text = "#[cfg(test)]\nmod tests;\nuse std::fs;\n";
+        let repository = Repository::of(&[("src/model/lib.rs", text)]);
+        assert!(repository.rust().flat_map(SourceFile::code).any(|line| line == (3, "use std::fs;")));
     }
 
     #[test]

@@ -14,7 +14,6 @@ const ALLOWED: &[&str] = &[
     "compose.yaml",
     "docker",
     "protocol-tests",
-    "fuzz",
     "src",
     "rustfmt.toml",
     "clippy.toml",
