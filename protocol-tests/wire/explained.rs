@@ -64,18 +64,6 @@ const EXPLAINED: &[Explained] = &[
     row("Produce/", "=twice", "[]: ", ONCE),
     row("Produce/", "PartitionData=none", "[]: ", EMPTY),
     row("bad_batch/", "", "PartitionResponses.ErrorMessage: ", MESSAGE),
-    row(
-        "bad_batch/",
-        "",
-        "LogStartOffset: 0 | -1",
-        "with an error no log start is told; clients do not read it",
-    ),
-    row(
-        "bad_batch/far_future",
-        "",
-        "RecordErrors[]: ",
-        "the whole batch is named, and the bound that it breaks",
-    ),
     row("bad_batch/unknown_codec", "", "ErrorCode: -1 | ", NOT_AN_ERROR),
     row("bad_batch/codec_of_plain_records", "", "", NOT_WALKED),
     row("bad_batch/first_record_too_long", "", "", NOT_WALKED),

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use model::Timestamp;
+use protocol::batch::{BatchBuilder, Codec};
 use serde_json::{Value as Json, json};
 
 use crate::corpus::{CONFIG, READ, WRITE};
@@ -19,6 +21,7 @@ pub(crate) fn play(run: &mut Run) -> io::Result<()> {
     static_member(run)?;
     idempotence(run)?;
     bad_batches(run)?;
+    rejected_records(run)?;
     sessions(run)?;
     topic(run)?;
     auto_creation(run)?;
@@ -212,6 +215,41 @@ fn spoiled(spoil: fn(&mut Vec<u8>), new_crc: bool) -> Value {
         bytes[17..21].copy_from_slice(&crc.to_be_bytes());
     }
     Value::Bytes(bytes)
+}
+
+/// Records that a topic does not take, each with its cause (KIP-467).
+fn rejected_records(run: &mut Run) -> io::Result<()> {
+    let configs = json!([{"Name": "cleanup.policy", "Value": "compact"},
+        {"Name": "message.timestamp.before.max.ms", "Value": "1000000000000"}]);
+    let topic = json!({"Name": "w-compact", "NumPartitions": 1, "ReplicationFactor": 1, "Assignments": [], "Configs": configs});
+    let create = json!({"TimeoutMs": 9000, "ValidateOnly": false, "Topics": [topic]});
+    run.step("topic/create_compacted", 19, 7, create)?;
+    Run::settle();
+    let cases: &[(&str, &[(i64, bool)])] = &[
+        ("without_a_key", &[(0, true), (0, false)]),
+        ("four_without_a_key", &[(0, false), (0, false), (0, true), (0, false), (0, false)]),
+        ("too_old", &[(0, true), (-1_000_000_000_000, true)]),
+        ("too_new_and_without_a_key", &[(0, false), (1_000_000_000_000, true)]),
+    ];
+    for ((name, records), codec) in cases.iter().flat_map(|case| [(case, Codec::None), (case, Codec::Lz4)]) {
+        run.set("records", |_| Value::Bytes(keyed(records, codec)));
+        for version in [7, 8, 12] {
+            let produce = json!({"Acks": -1, "TimeoutMs": 5000, "TransactionalId": null, "TopicData": [{
+                "Name": "w-compact", "PartitionData": [{"Index": 0, "Records": "$records"}]}]});
+            run.step(&format!("rejected/v{version}/{name}/{codec}"), 0, version, produce)?;
+        }
+    }
+    Ok(())
+}
+
+/// A batch of records at these distances from a fixed time, with a key or without.
+fn keyed(records: &[(i64, bool)], codec: Codec) -> Vec<u8> {
+    let mut builder = BatchBuilder::new().codec(codec);
+    for (delta, (ms, has_key)) in (0..).zip(records) {
+        let time = Timestamp(1_700_000_000_000 + ms);
+        builder.append_at(delta, time, has_key.then_some(b"key"), Some(b"value"), &[]);
+    }
+    builder.build().to_vec()
 }
 
 /// Incremental Fetch sessions (KIP-227).

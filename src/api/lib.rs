@@ -47,6 +47,7 @@ mod offset_for_leader_epoch;
 mod partition_view;
 mod produce;
 mod producer_ids;
+mod rejection;
 mod reply;
 mod session;
 mod sync_group;

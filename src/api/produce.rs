@@ -14,13 +14,13 @@ use model::{ErrorCode, LeaderEpoch, Offset, Timestamp, Uuid};
 use protocol::batch::{self, BatchError, Codec};
 use protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use protocol::messages::produce_response::{
-    LeaderIdAndEpoch, PartitionProduceResponse, TopicProduceResponse,
+    BatchIndexAndErrorMessage, LeaderIdAndEpoch, PartitionProduceResponse, TopicProduceResponse,
 };
 use protocol::messages::{ProduceRequest, ProduceResponse, TopicName};
 use protocol::{StrBytes, ToWire};
-use replication::{AppendError, Appended, Origin, Partition, committed};
+use replication::{AppendError, Appended, LogAppendError, Origin, Partition, committed};
 
-use crate::{Node, Reply, Session};
+use crate::{Node, Reply, Session, rejection};
 
 /// Produce v7 is the first that may carry zstd (KIP-110).
 const ZSTD_VERSION_MIN: i16 = 7;
@@ -89,11 +89,36 @@ struct Done {
 struct Failure {
     code: ErrorCode,
     message: String,
+    /// Told where the log looked at the batch; -1 elsewhere.
+    log_start: Offset,
+    /// The records that are to blame, where it is not the whole batch (KIP-467).
+    records: Vec<BatchIndexAndErrorMessage>,
 }
 
 impl Failure {
     fn new(code: ErrorCode, message: impl ToString) -> Self {
-        Self { code, message: message.to_string() }
+        Self { code, message: message.to_string(), log_start: Offset(-1), records: Vec::new() }
+    }
+
+    fn of_append(error: &AppendError, partition: &Partition) -> Self {
+        let failure = Self::new(error.into(), error);
+        let log_start = match failure.code {
+            // To Kafka these did not get as far as the log.
+            ErrorCode::CorruptMessage
+            | ErrorCode::MessageTooLarge
+            | ErrorCode::RecordListTooLarge
+            | ErrorCode::KafkaStorageError
+            | ErrorCode::NotLeaderOrFollower
+            | ErrorCode::UnknownTopicOrPartition => failure.log_start,
+            _ => partition.offsets().map_or(failure.log_start, |offsets| offsets.log_start),
+        };
+        match error {
+            AppendError::Log(LogAppendError::RejectedRecords(rejected)) => {
+                let (message, records) = rejection::lower(failure.code, rejected, &partition.name);
+                Self { message, log_start, records, ..failure }
+            }
+            _ => Self { log_start, ..failure },
+        }
     }
 }
 
@@ -125,7 +150,9 @@ impl Attempt<'_> {
         let records = data.records.unwrap_or_default();
         self.check(&records)?;
         let from = (Origin::Client, LeaderEpoch::NONE);
-        let appended = partition.append(&records, from, self.acks == -1).map_err(failure)?;
+        let appended = partition
+            .append(&records, from, self.acks == -1)
+            .map_err(|error| Failure::of_append(&error, &partition))?;
         Ok(Done { partition, appended })
     }
 
@@ -181,11 +208,6 @@ fn refused(error: BatchError) -> ErrorCode {
     }
 }
 
-fn failure(error: AppendError) -> Failure {
-    let code = ErrorCode::from(&error);
-    Failure { code, message: error.to_string() }
-}
-
 impl TopicOutcome {
     fn failed(&self) -> bool {
         self.partitions.iter().any(|partition| partition.result.is_err())
@@ -237,7 +259,8 @@ fn lower_partition(outcome: PartitionOutcome) -> PartitionProduceResponse {
             .with_error_code(failure.code.code())
             .with_base_offset(-1)
             .with_log_append_time_ms(-1)
-            .with_log_start_offset(-1)
+            .with_log_start_offset(failure.log_start.0)
+            .with_record_errors(failure.records)
             .with_error_message(Some(StrBytes::from_string(failure.message))),
     }
 }

@@ -27,6 +27,9 @@ pub use error::{AppendError, PartitionError, ReadError};
 pub use folders::FolderDescription;
 pub use partition::{Isolation, Offsets, Partition, Read};
 pub use replication::{Config, Replication};
-pub use storage::{Appended, Origin, Slice, StorageError, TimestampOffset};
+pub use storage::{
+    AppendError as LogAppendError, Appended, Origin, RejectedRecord, RejectedRecords, RejectionCause, Slice,
+    StorageError, TimestampOffset,
+};
 pub use upkeep::Config as UpkeepConfig;
 pub use wait::{Registration, Signal};

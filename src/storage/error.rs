@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use model::{ErrorCode, LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence};
 use protocol::batch::{BatchError, CodecError};
 
+use crate::RejectedRecords;
+
 /// Why a log or its folder cannot do what was asked.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StorageError {
@@ -86,6 +88,9 @@ pub enum AppendError {
     /// A batch that no broker may accept from this origin.
     #[error("{0}")]
     InvalidRecord(String),
+    /// Records that the topic does not take.
+    #[error("{} records of the batch are not such as the topic takes", .0.count)]
+    RejectedRecords(RejectedRecords),
     /// A batch is larger than `max.message.bytes`.
     #[error("a record batch of {size} bytes is larger than max.message.bytes = {size_max}")]
     TooLarge {
@@ -111,9 +116,9 @@ pub enum AppendError {
         /// The magic byte.
         magic: i8,
     },
-    /// The codec is none of Kafka's.
+    /// The codec is none of Kafka's, or did not make these records.
     #[error(transparent)]
-    UnsupportedCodec(CodecError),
+    Codec(CodecError),
     /// The batch is not the producer's next.
     #[error(
         "producer {producer_id}: sequence {sequence} is out of order at offset {offset}; the last was {last}"
@@ -166,12 +171,13 @@ impl From<&AppendError> for ErrorCode {
     fn from(error: &AppendError) -> Self {
         match error {
             AppendError::Corrupt(_) => Self::CorruptMessage,
+            AppendError::RejectedRecords(records) => records.code(),
             AppendError::InvalidRecord(_) => Self::InvalidRecord,
             AppendError::TooLarge { .. } => Self::MessageTooLarge,
             AppendError::LargerThanSegment { .. } => Self::RecordListTooLarge,
             AppendError::InvalidTimestamp(_) => Self::InvalidTimestamp,
             AppendError::UnsupportedMagic { .. } => Self::UnsupportedForMessageFormat,
-            AppendError::UnsupportedCodec(_) => Self::UnsupportedCompressionType,
+            AppendError::Codec(error) => (*error).into(),
             AppendError::OutOfOrderSequence { .. } => Self::OutOfOrderSequenceNumber,
             AppendError::InvalidProducerEpoch { .. } => Self::InvalidProducerEpoch,
             AppendError::FencedLeaderEpoch { .. } => Self::NotLeaderOrFollower,
@@ -185,8 +191,10 @@ impl From<BatchError> for AppendError {
     fn from(error: BatchError) -> Self {
         match error {
             BatchError::UnsupportedMagic { magic } => Self::UnsupportedMagic { magic },
-            BatchError::Codec(error @ CodecError::Unknown { .. }) => Self::UnsupportedCodec(error),
-            BatchError::InvalidRecordCount { .. } => Self::InvalidRecord(error.to_string()),
+            BatchError::Codec(error) => Self::Codec(error),
+            BatchError::InvalidRecordCount { .. }
+            | BatchError::InvalidRecord { .. }
+            | BatchError::LeftOver { .. } => Self::InvalidRecord(error.to_string()),
             error => Self::Corrupt(error),
         }
     }

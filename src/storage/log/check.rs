@@ -8,7 +8,7 @@ use model::{Limits, Offset, Timestamp};
 use protocol::batch::{Batch, BatchBuilder, BatchError, BatchHeader, Codec, TimestampType, batches};
 
 use super::Origin;
-use crate::{AppendError, LogConfig};
+use crate::{AppendError, LogConfig, RejectedRecords, RejectionCause};
 
 /// Checks all batches of one append and collects their headers. Gives back other bytes where they had to be rewritten.
 pub(super) fn leader_batches(
@@ -54,13 +54,22 @@ fn check_batch(
         return Err(AppendError::TooLarge { size: header.size(), size_max: config.message_bytes_max });
     }
     batch.verify_crc()?;
-    header.attributes.codec().map_err(AppendError::UnsupportedCodec)?;
+    header.attributes.codec().map_err(AppendError::Codec)?;
     if origin == Origin::Raft {
         return Ok(());
     }
     check_client_header(header)?;
-    check_timestamps(config, header, now)?;
-    if must_walk(config) { check_records(config, batch, now) } else { Ok(()) }
+    check_timestamp_type(config, header)?;
+    let out_of_time = out_of_time(config, header.max_timestamp, now);
+    if out_of_time.is_some() || must_walk(config) {
+        check_records(config, batch, now)?;
+    }
+    match out_of_time {
+        Some(_) => Err(AppendError::InvalidTimestamp(
+            "the header's latest timestamp is out of the topic's bounds, though no record is".to_owned(),
+        )),
+        None => Ok(()),
+    }
 }
 
 fn check_client_header(header: &BatchHeader) -> Result<(), AppendError> {
@@ -90,31 +99,22 @@ fn check_client_header(header: &BatchHeader) -> Result<(), AppendError> {
     Ok(())
 }
 
-/// The bounds that the header decides: its latest time, and who set it.
-fn check_timestamps(config: &LogConfig, header: &BatchHeader, now: Timestamp) -> Result<(), AppendError> {
-    if config.timestamp_type == TimestampType::LogAppendTime {
-        return Ok(());
-    }
-    if header.attributes.timestamp_type() == TimestampType::LogAppendTime {
+fn check_timestamp_type(config: &LogConfig, header: &BatchHeader) -> Result<(), AppendError> {
+    let is_log_append_time = |of: TimestampType| of == TimestampType::LogAppendTime;
+    if is_log_append_time(header.attributes.timestamp_type()) && !is_log_append_time(config.timestamp_type) {
         let why = "the producer set the timestamp type to LogAppendTime, but the topic has CreateTime";
         return Err(AppendError::InvalidTimestamp(why.to_owned()));
     }
-    check_timestamp(config, header.max_timestamp, now)
+    Ok(())
 }
 
-fn check_timestamp(config: &LogConfig, timestamp: Timestamp, now: Timestamp) -> Result<(), AppendError> {
-    let ahead_ms = timestamp.0.saturating_sub(now.0);
-    let is_within = ahead_ms <= config.timestamp_after_max_ms
-        && ahead_ms.saturating_neg() <= config.timestamp_before_max_ms;
-    if timestamp == Timestamp::NONE || is_within {
-        return Ok(());
-    }
-    let (before, after) = (config.timestamp_before_max_ms, config.timestamp_after_max_ms);
-    Err(AppendError::InvalidTimestamp(format!(
-        "timestamp {} is out of range: the broker's time is {}, message.timestamp.before.max.ms={before}, \
-         message.timestamp.after.max.ms={after}",
-        timestamp.0, now.0
-    )))
+/// What is wrong with a producer's time, where the topic keeps it.
+fn out_of_time(config: &LogConfig, timestamp: Timestamp, now: Timestamp) -> Option<RejectionCause> {
+    let oldest = Timestamp(now.0.saturating_sub(config.timestamp_before_max_ms));
+    let newest = Timestamp(now.0.saturating_add(config.timestamp_after_max_ms));
+    let is_free = config.timestamp_type == TimestampType::LogAppendTime || timestamp == Timestamp::NONE;
+    let is_wrong = !is_free && !(oldest..=newest).contains(&timestamp);
+    is_wrong.then_some(RejectionCause::Timestamp { timestamp, oldest, newest })
 }
 
 /// Whether the header cannot decide everything that this topic asks for.
@@ -125,17 +125,19 @@ fn must_walk(config: &LogConfig) -> bool {
 }
 
 fn check_records(config: &LogConfig, batch: &Batch<'_>, now: Timestamp) -> Result<(), AppendError> {
-    for record in &batch.records(Limits::DECOMPRESSED_BYTES_MAX)? {
-        let record = record.map_err(|error| AppendError::InvalidRecord(error.to_string()))?;
-        if config.cleanup.compact && record.key.is_none() {
-            let why = "a compacted topic cannot accept a record without a key";
-            return Err(AppendError::InvalidRecord(why.to_owned()));
-        }
-        if config.timestamp_type == TimestampType::CreateTime {
-            check_timestamp(config, record.timestamp, now)?;
+    let mut rejected = RejectedRecords::default();
+    for (index, record) in (0..).zip(&batch.records(Limits::DECOMPRESSED_BYTES_MAX)?) {
+        let record = record?;
+        let cause = if config.cleanup.compact && record.key.is_none() {
+            Some(RejectionCause::NoKey)
+        } else {
+            out_of_time(config, record.timestamp, now)
+        };
+        if let Some(cause) = cause {
+            rejected.push(index, cause);
         }
     }
-    Ok(())
+    if rejected.count == 0 { Ok(()) } else { Err(AppendError::RejectedRecords(rejected)) }
 }
 
 /// The batch with the topic's codec, where that is another one.
@@ -144,7 +146,7 @@ fn recode(
     batch: &Batch<'_>,
     origin: Origin,
 ) -> Result<Option<bytes::Bytes>, AppendError> {
-    let is = batch.header.attributes.codec().map_err(AppendError::UnsupportedCodec)?;
+    let is = batch.header.attributes.codec().map_err(AppendError::Codec)?;
     match config.compression.filter(|wanted| *wanted != is && origin == Origin::Client) {
         Some(codec) => rebuild(batch, codec).map(Some),
         None => Ok(None),
@@ -162,7 +164,7 @@ fn rebuild(batch: &Batch<'_>, codec: Codec) -> Result<bytes::Bytes, AppendError>
         builder = builder.transactional();
     }
     for (delta, record) in batch.records(Limits::DECOMPRESSED_BYTES_MAX)?.iter().enumerate() {
-        let record = record.map_err(|error| AppendError::InvalidRecord(error.to_string()))?;
+        let record = record?;
         let headers: Vec<_> = record.headers.iter().collect();
         builder.append_at(delta as i32, record.timestamp, record.key, record.value, &headers);
     }

@@ -7,7 +7,9 @@ use bytes::Bytes;
 use common::*;
 use model::{ErrorCode, LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, Timestamp};
 use protocol::batch::{Batch, BatchBuilder, Codec, TimestampType, set_base_offset};
-use storage::{AppendError, CleanupPolicy, LogConfig, Origin};
+use storage::{
+    AppendError, CleanupPolicy, LogConfig, Origin, RejectedRecord, RejectedRecords, RejectionCause,
+};
 
 fn refused(config: LogConfig, bytes: &[u8]) -> AppendError {
     let mut node = Node::new(config);
@@ -122,6 +124,50 @@ fn a_compacted_topic_wants_keys() {
         builder.append(None, Some(b"value"), &[]);
         assert_eq!(code(compacted.clone(), &builder.build()), ErrorCode::InvalidRecord);
     }
+}
+
+#[test]
+fn each_record_that_is_refused_is_named_with_its_cause() {
+    let config = LogConfig {
+        cleanup: CleanupPolicy { delete: false, compact: true },
+        timestamp_before_max_ms: 1000,
+        timestamp_after_max_ms: 500,
+        ..LogConfig::default()
+    };
+    let mut builder = BatchBuilder::new();
+    for (delta, ms, key) in [(0, 0, Some(&b"key"[..])), (1, 501, Some(b"key")), (2, 0, None)] {
+        builder.append_at(delta, Timestamp(NOW.0 + ms), key, None, &[]);
+    }
+    let error = refused(config, &builder.build());
+    assert_eq!(ErrorCode::from(&error), ErrorCode::InvalidTimestamp);
+    let AppendError::RejectedRecords(RejectedRecords { count: 2, first }) = error else {
+        panic!("{error}");
+    };
+    let (oldest, newest) = (Timestamp(NOW.0 - 1000), Timestamp(NOW.0 + 500));
+    let late = RejectionCause::Timestamp { timestamp: Timestamp(NOW.0 + 501), oldest, newest };
+    let expected = [(1, late), (2, RejectionCause::NoKey)];
+    assert_eq!(first, expected.map(|(index, cause)| RejectedRecord { index, cause }));
+}
+
+#[test]
+fn of_very_many_refused_records_only_the_first_are_named() {
+    let compacted =
+        LogConfig { cleanup: CleanupPolicy { delete: false, compact: true }, ..LogConfig::default() };
+    let mut builder = BatchBuilder::new().codec(Codec::Zstd).timestamp(NOW);
+    for _ in 0..5000 {
+        builder.append(None, None, &[]);
+    }
+    let AppendError::RejectedRecords(rejected) = refused(compacted, &builder.build()) else {
+        panic!("it was refused for something else");
+    };
+    assert_eq!((rejected.count, rejected.first.len()), (5000, RejectedRecords::NAMED_MAX));
+}
+
+#[test]
+fn records_that_their_codec_did_not_make_are_not_worth_a_retry() {
+    let compacted =
+        LogConfig { cleanup: CleanupPolicy { delete: false, compact: true }, ..LogConfig::default() };
+    assert_eq!(code(compacted, &with_byte(&records(2), 22, 1)), ErrorCode::InvalidRecord);
 }
 
 fn sample(codec: Codec) -> Bytes {
