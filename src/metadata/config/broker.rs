@@ -87,8 +87,9 @@ mod tests {
     }
 
     #[test]
-    fn broker_id_and_node_id_are_one() {
+    fn broker_id_and_node_id_are_one_whether_set_or_not() {
         let mut config = BrokerConfig::default();
+        assert_eq!(config.layers().integer("broker.id"), config.layers().integer("node.id"));
         config.set("broker.id", "7").expect("a number");
         assert_eq!(config.layers().integer("node.id"), 7);
     }

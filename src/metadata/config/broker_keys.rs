@@ -14,7 +14,7 @@ pub static BROKER_KEYS: &[ConfigKey] = broker_keys! {
 // Who this node is
 "node.id" Int "1" AtLeast(0), ReadOnly, Used =>
     "This node's number in the cluster, from 0; no other node has it.";
-"broker.id" Int "-1" Any, ReadOnly, Used =>
+"broker.id" Int "1" Any, ReadOnly, Used =>
     "An older name for node.id.";
 "process.roles" List "broker,controller" SomeOf(&["broker", "controller"]), ReadOnly, Used =>
     "What this node does: `broker` keeps partitions and serves clients, `controller` votes on the metadata. A single node does both.";
