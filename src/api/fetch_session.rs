@@ -2,7 +2,8 @@
 //!
 //! Pure: `now` is an argument. A session belongs to no connection; its id and epoch prove who goes on with it.
 //!
-//! Invariants: at most `slots` sessions; an answer within a session names a partition only if it has something new to say.
+//! Invariants: at most `slots` sessions, which remember at most `bytes_max`; an answer within a session names a partition
+//! only if it has something new to say. Who finds no room is served without a session: it names all its partitions each time.
 //!
 //! Kafka: `FetchManager`, `FetchSession`, `FetchContext`.
 
@@ -13,6 +14,8 @@ use model::{ErrorCode, Instant, LeaderEpoch, Map, Offset, PartitionIndex, TopicI
 
 /// A session that was not used for this long may make room for another (`min.incremental.fetch.session.eviction.ms`).
 const EVICTION_AGE: Duration = Duration::from_mins(2);
+/// What a session remembers of a partition, beside the topic's name.
+const PARTITION_BYTES: usize = 256;
 const FULL_EPOCH: i32 = 0;
 const FINAL_EPOCH: i32 = -1;
 
@@ -28,6 +31,16 @@ pub(crate) enum TopicRef {
 pub(crate) struct Key {
     pub(crate) topic: TopicRef,
     pub(crate) partition: PartitionIndex,
+}
+
+impl Key {
+    /// What it costs to remember. A client may name topics that are not there, so names count.
+    fn bytes(&self) -> usize {
+        match &self.topic {
+            TopicRef::Name(name) => PARTITION_BYTES + name.as_str().len(),
+            TopicRef::Id(_) => PARTITION_BYTES,
+        }
+    }
 }
 
 /// What is wanted of a partition.
@@ -85,26 +98,30 @@ struct Session {
     order: BTreeMap<u64, Key>,
     partitions: Map<Key, (u64, Remembered)>,
     next_place: u64,
+    bytes: usize,
 }
 
 /// All sessions of a node.
 pub(crate) struct FetchSessions {
     slots: usize,
+    bytes_max: usize,
+    /// Of all sessions.
+    bytes: usize,
     sessions: BTreeMap<i32, Session>,
 }
 
 impl FetchSessions {
-    pub(crate) fn new(slots: usize) -> Self {
-        Self { slots, sessions: BTreeMap::new() }
+    pub(crate) fn new(slots: usize, bytes_max: usize) -> Self {
+        Self { slots, bytes_max, bytes: 0, sessions: BTreeMap::new() }
     }
 
     /// What this request fetches.
     ///
     /// # Errors
-    /// The session is not known, is further, or names topics otherwise.
+    /// The session is not known, is further, names topics otherwise, or has grown over all bounds and is gone.
     pub(crate) fn begin(&mut self, opening: Opening, now: Instant) -> Result<Context, ErrorCode> {
         if opening.epoch == FULL_EPOCH || opening.epoch == FINAL_EPOCH {
-            self.sessions.remove(&opening.session_id);
+            self.remove(opening.session_id);
             let kind = if opening.epoch == FINAL_EPOCH { Kind::Sessionless } else { Kind::Full };
             return Ok(Context { partitions: opening.wanted, kind, uses_ids: opening.uses_ids });
         }
@@ -116,20 +133,26 @@ impl FetchSessions {
         if session.uses_ids != opening.uses_ids {
             return Err(ErrorCode::FetchSessionTopicIdError);
         }
+        self.bytes -= session.bytes;
         for key in &opening.forgotten {
             session.forget(key);
         }
         for (key, wanted) in opening.wanted {
             session.want(key, wanted);
         }
+        self.bytes += session.bytes;
         session.epoch = next_epoch(session.epoch);
         session.used = now;
         let partitions = session.wanted();
+        let epoch = session.epoch;
+        if self.bytes > self.bytes_max {
+            self.remove(id);
+            return Err(ErrorCode::FetchSessionIdNotFound);
+        }
         if partitions.is_empty() {
-            self.sessions.remove(&id);
+            self.remove(id);
             return Ok(Context { partitions, kind: Kind::Sessionless, uses_ids: opening.uses_ids });
         }
-        let epoch = session.epoch;
         Ok(Context { partitions, kind: Kind::Incremental { id, epoch }, uses_ids: opening.uses_ids })
     }
 
@@ -163,7 +186,8 @@ impl FetchSessions {
         told: &[T],
         (now, mut id): (Instant, impl FnMut() -> i32),
     ) -> i32 {
-        if context.partitions.is_empty() || !self.has_room(now) {
+        let bytes = context.partitions.iter().map(|(key, _)| key.bytes()).sum();
+        if context.partitions.is_empty() || !self.make_room(bytes, now) {
             return 0;
         }
         let id = std::iter::repeat_with(|| id() & i32::MAX)
@@ -176,26 +200,26 @@ impl FetchSessions {
         for partition in told {
             session.tell(partition);
         }
+        self.bytes += session.bytes;
         self.sessions.insert(id, session);
         id
     }
 
-    /// Makes room by the session that was not used for longest, if it is old enough.
-    fn has_room(&mut self, now: Instant) -> bool {
-        if self.sessions.len() < self.slots {
-            return true;
-        }
-        let oldest = self
-            .sessions
-            .iter()
-            .min_by_key(|(_, session)| session.used)
-            .map(|(id, session)| (*id, session.used));
-        match oldest {
-            Some((id, used)) if now.since(used) > EVICTION_AGE => {
-                self.sessions.remove(&id);
-                true
+    /// Makes room by sessions that were not used for long, the oldest first.
+    fn make_room(&mut self, bytes: usize, now: Instant) -> bool {
+        while self.sessions.len() >= self.slots || self.bytes + bytes > self.bytes_max {
+            let oldest = self.sessions.iter().min_by_key(|(_, session)| session.used);
+            match oldest {
+                Some((id, session)) if now.since(session.used) > EVICTION_AGE => self.remove(*id),
+                _ => return false,
             }
-            _ => false,
+        }
+        true
+    }
+
+    fn remove(&mut self, id: i32) {
+        if let Some(session) = self.sessions.remove(&id) {
+            self.bytes -= session.bytes;
         }
     }
 }
@@ -209,6 +233,7 @@ impl Session {
             order: BTreeMap::new(),
             partitions: Map::default(),
             next_place: 0,
+            bytes: 0,
         }
     }
 
@@ -218,6 +243,7 @@ impl Session {
             return;
         }
         let place = self.place();
+        self.bytes += key.bytes();
         self.order.insert(place, key.clone());
         let remembered = Remembered { wanted, high_watermark: Offset(-1), log_start: Offset(-1) };
         self.partitions.insert(key, (place, remembered));
@@ -226,6 +252,7 @@ impl Session {
     fn forget(&mut self, key: &Key) {
         if let Some((place, _)) = self.partitions.remove(key) {
             self.order.remove(&place);
+            self.bytes -= key.bytes();
         }
     }
 
@@ -272,6 +299,8 @@ fn next_epoch(epoch: i32) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const BYTES_MAX: usize = 3 * (PARTITION_BYTES + 1);
 
     struct Answered {
         key: Key,
@@ -333,7 +362,7 @@ mod tests {
 
     #[test]
     fn a_full_fetch_makes_a_session_and_the_next_says_only_news() {
-        let mut sessions = FetchSessions::new(2);
+        let mut sessions = FetchSessions::new(2, BYTES_MAX);
         let id = established(&mut sessions);
         assert_eq!(id, 7);
         let context = sessions.begin(opening(id, 1, &[]), at(1)).expect("incremental");
@@ -346,7 +375,7 @@ mod tests {
 
     #[test]
     fn who_got_records_is_served_last_next_time() {
-        let mut sessions = FetchSessions::new(2);
+        let mut sessions = FetchSessions::new(2, BYTES_MAX);
         let id = established(&mut sessions);
         let context = sessions.begin(opening(id, 1, &[]), at(1)).expect("incremental");
         let mut told = vec![answer(0, 6, true), answer(1, 5, false)];
@@ -357,7 +386,7 @@ mod tests {
 
     #[test]
     fn after_an_error_the_next_answer_is_news() {
-        let mut sessions = FetchSessions::new(2);
+        let mut sessions = FetchSessions::new(2, BYTES_MAX);
         let id = established(&mut sessions);
         for (epoch, error) in [(1, ErrorCode::KafkaStorageError), (2, ErrorCode::None)] {
             let context = sessions.begin(opening(id, epoch, &[]), at(1)).expect("incremental");
@@ -369,7 +398,7 @@ mod tests {
 
     #[test]
     fn a_wrong_epoch_or_id_is_refused() {
-        let mut sessions = FetchSessions::new(2);
+        let mut sessions = FetchSessions::new(2, BYTES_MAX);
         let id = established(&mut sessions);
         assert_eq!(
             sessions.begin(opening(id, 3, &[]), at(1)).err(),
@@ -382,7 +411,7 @@ mod tests {
 
     #[test]
     fn the_final_epoch_closes_the_session() {
-        let mut sessions = FetchSessions::new(2);
+        let mut sessions = FetchSessions::new(2, BYTES_MAX);
         let id = established(&mut sessions);
         sessions.begin(opening(id, -1, &[]), at(1)).expect("final");
         assert_eq!(sessions.begin(opening(id, 1, &[]), at(1)).err(), Some(ErrorCode::FetchSessionIdNotFound));
@@ -390,7 +419,7 @@ mod tests {
 
     #[test]
     fn forgetting_all_partitions_ends_the_session() {
-        let mut sessions = FetchSessions::new(2);
+        let mut sessions = FetchSessions::new(2, BYTES_MAX);
         let id = established(&mut sessions);
         let all = Opening { forgotten: vec![key(0), key(1)], ..opening(id, 1, &[]) };
         let context = sessions.begin(all, at(1)).expect("empty");
@@ -399,11 +428,34 @@ mod tests {
 
     #[test]
     fn sessions_are_bounded_and_only_old_ones_make_room() {
-        let mut sessions = FetchSessions::new(1);
+        let mut sessions = FetchSessions::new(1, BYTES_MAX);
         established(&mut sessions);
         let context = sessions.begin(opening(0, 0, &[0]), at(60)).expect("full");
         assert_eq!(sessions.end(&context, &mut vec![answer(0, 1, false)], (at(60), || 8)), Ok(0));
         assert_eq!(sessions.end(&context, &mut vec![answer(0, 1, false)], (at(121), || 8)), Ok(8));
         assert_eq!(sessions.sessions.len(), 1);
+    }
+
+    #[test]
+    fn partitions_are_bounded_and_who_has_no_room_is_served_without_a_session() {
+        let mut sessions = FetchSessions::new(9, BYTES_MAX);
+        let id = established(&mut sessions);
+        let two = |sessions: &mut FetchSessions, now| {
+            let context = sessions.begin(opening(0, 0, &[0, 1]), now).expect("full");
+            sessions.end(&context, &mut vec![answer(0, 1, false)], (now, || 8))
+        };
+        assert_eq!(two(&mut sessions, at(60)), Ok(0));
+        let fewer = Opening { forgotten: vec![key(1)], ..opening(id, 1, &[]) };
+        sessions.begin(fewer, at(60)).expect("incremental");
+        assert_eq!(two(&mut sessions, at(60)), Ok(8));
+    }
+
+    #[test]
+    fn a_session_that_grows_over_all_bounds_is_gone_and_so_is_what_it_remembered() {
+        let mut sessions = FetchSessions::new(9, BYTES_MAX);
+        let id = established(&mut sessions);
+        let grown = sessions.begin(opening(id, 1, &[2, 3]), at(1));
+        assert_eq!(grown.err(), Some(ErrorCode::FetchSessionIdNotFound));
+        assert_eq!((sessions.sessions.len(), sessions.bytes), (0, 0));
     }
 }

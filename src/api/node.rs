@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use cluster::Cluster;
 use env::Env;
 use metadata::Image;
-use model::{ErrorCode, PartitionIndex, TopicId, TopicIdPartition};
+use model::{ErrorCode, Limits, PartitionIndex, TopicId, TopicIdPartition};
 use replication::{Partition, PartitionError, Replication};
 use shards::Shards;
 
@@ -46,7 +46,8 @@ impl Node {
         replication: Arc<Replication>,
         shards: Arc<Shards>,
     ) -> Self {
-        let fetch_sessions = Mutex::new(FetchSessions::new(config.fetch_session_slots));
+        let fetch_sessions =
+            Mutex::new(FetchSessions::new(config.fetch_session_slots, Limits::FETCH_SESSIONS_BYTES));
         Self {
             env,
             config,

@@ -13,6 +13,8 @@ impl Limits {
     pub const RECEIVE_BUFFER_BYTES: usize = 256 << 10;
     /// Tail cache of all partitions together.
     pub const TAIL_CACHE_BYTES: usize = 16 << 20;
+    /// What all fetch sessions together remember; who finds no room is served without one.
+    pub const FETCH_SESSIONS_BYTES: usize = 32 << 20;
     /// What a record batch may decompress to, whatever its header says.
     pub const DECOMPRESSED_BYTES_MAX: usize = 128 << 20;
     /// A file read back whole: checkpoints, properties.
