@@ -42,6 +42,10 @@ pub fn boot(env: &Env, folder: &Arc<LogFolder>, me: NodeId) -> Result<Boot, Boot
     let mut log = folder.open_log(&name, metadata_log::TOPIC_ID, config, now)?;
     let path = folder.path().join(name.to_string());
     let io = |cause| BootError::Io { path: path.clone(), cause };
+    if !folder.was_clean() {
+        // A process that was killed while it replaced a file may have left the new name in memory alone.
+        env.disk.sync_dir(&path).map_err(io)?;
+    }
     let mut snapshots = snapshot::list(env.disk.as_ref(), &path).map_err(io)?;
     if snapshots.is_empty() && log.log_end() == Offset(0) {
         let bytes = first_snapshot(me, now);

@@ -7,7 +7,8 @@ use std::time::Duration;
 use controller::{Controller, Registration};
 use env::Env;
 use metadata::config::BrokerConfig;
-use model::{BrokerEpoch, ClusterId, NodeId, Uuid};
+use model::{BrokerEpoch, ClusterId, LeaderEpoch, NodeId, Uuid};
+use protocol::records::QuorumState;
 use replication::{Replication, UpkeepConfig};
 use shards::Shards;
 use sim::{Kind, Node, World};
@@ -39,15 +40,17 @@ fn registration(env: &Env) -> Registration {
     }
 }
 
+fn folder(env: &Env) -> Arc<LogFolder> {
+    let (cluster_id, directory_id) = (ClusterId::from("c"), Some(Uuid([3; 16])));
+    let identity = MetaProperties { cluster_id, node_id: ME, directory_id };
+    let tail = TailBudget::new(1 << 20);
+    Arc::new(LogFolder::open(env.disk.clone(), Path::new("/d"), &identity, tail).expect("a folder"))
+}
+
 impl Case {
     async fn start(node: &Node, snapshot_bytes: u64) -> Result<(Self, BrokerEpoch), BootError> {
         let env = node.boot();
-        let cluster_id = ClusterId::from("c");
-        let identity =
-            MetaProperties { cluster_id: cluster_id.clone(), node_id: ME, directory_id: Some(Uuid([3; 16])) };
-        let folder = LogFolder::open(env.disk.clone(), Path::new("/d"), &identity, TailBudget::new(1 << 20))
-            .expect("a folder");
-        let (folder, closing) = (Arc::new(folder), CancellationToken::new());
+        let (folder, closing) = (folder(&env), CancellationToken::new());
         let boot = boot(&env, &folder, ME)?;
         let upkeep = UpkeepConfig {
             retention_check: Duration::from_mins(5),
@@ -58,7 +61,7 @@ impl Case {
         let config = replication::Config { node_id: ME, fixed: broker.values().clone(), upkeep };
         let replication = Replication::start(&env, config, vec![folder], &closing);
         let shards = Shards::start(&env, shards::Config::new(ME), replication.clone(), &closing);
-        let config = Config { node_id: ME, cluster_id, broker, snapshot_bytes };
+        let config = Config { node_id: ME, cluster_id: ClusterId::from("c"), broker, snapshot_bytes };
         let (tell, fatal) = oneshot::channel();
         let cluster = Cluster::start(&env, config, boot, replication, shards, closing, tell);
         let epoch = register(&cluster, registration(&env)).await.expect("registered");
@@ -107,6 +110,27 @@ fn what_was_answered_survives_power_cuts_and_no_block_is_given_twice() {
             (last, epochs) = (first, epoch);
         });
         node.power_loss();
+    }
+}
+
+#[test]
+fn a_vote_that_was_found_at_start_is_not_forgotten_in_a_power_cut() {
+    let path = Path::new("/d/__cluster_metadata-0/quorum-state");
+    for seed in 0..20 {
+        let world = World::new(seed);
+        let node = world.node("n");
+        let epoch = || {
+            let env = node.boot();
+            boot(&env, &folder(&env), ME).expect("boots").quorum.hard.epoch
+        };
+        assert_eq!(epoch(), LeaderEpoch(0));
+        let vote = QuorumState { leader_epoch: 7, ..QuorumState::default() }.encode();
+        node.disk().fail(Kind::Sync, "/d/__cluster_metadata-0", 1, 1);
+        env::write_atomic(&*node.disk(), path, vote.as_bytes()).expect_err("killed between rename and sync");
+        node.kill();
+        assert_eq!(epoch(), LeaderEpoch(7));
+        node.power_loss();
+        assert_eq!(epoch(), LeaderEpoch(7), "seed {seed}");
     }
 }
 

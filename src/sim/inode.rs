@@ -1,8 +1,9 @@
 //! What a file or folder holds now, and what of it would outlive a power loss.
 //!
 //! Invariant: `live` is what a running node sees, the durable part is what is on the device, and the pending
-//! operations are those between the two, in order. After a failed sync the two may differ with nothing pending: what
-//! was then lost is never written again.
+//! operations are those between the two, in order. After a failed sync the two may differ with nothing pending: the
+//! operating system has marked the pages clean, and a later sync succeeds without them, unless they are written again.
+//! Names and lengths are not lost that way: a file system that cannot write its journal takes no more writes.
 
 use std::collections::BTreeMap;
 
@@ -60,9 +61,12 @@ impl Content {
         }
     }
 
-    /// A sync that fails: some of what was pending is on the device, the rest will never be.
+    /// A sync that fails: some of the bytes that were pending are on the device, the others will never be.
     pub(crate) fn fail_sync(&mut self, rng: &mut Rng) {
+        let lengths =
+            self.pending.iter().filter(|change| matches!(change, Change::SetLen(_))).cloned().collect();
         self.keep_some(rng);
+        self.pending = lengths;
     }
 
     /// The power is gone: of what was not synced an arbitrary part is kept.
@@ -239,6 +243,20 @@ mod tests {
             content.sync();
             content.lose_power(&mut Rng::with_seed(seed));
             assert!([&b"abcdef"[..], b"ab\0\0ef"].contains(&&content.live[..]));
+        }
+    }
+
+    #[test]
+    fn what_is_written_again_after_a_failed_sync_is_written() {
+        for seed in 0..20 {
+            let mut content = content(b"abcd");
+            content.write(2, b"xy");
+            content.set_len(3);
+            content.fail_sync(&mut Rng::with_seed(seed));
+            content.write(2, b"x");
+            content.sync();
+            content.lose_power(&mut Rng::with_seed(seed));
+            assert_eq!(content.live, b"abx");
         }
     }
 

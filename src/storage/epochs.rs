@@ -38,6 +38,11 @@ impl LeaderEpochs {
         self.entries.last().map(|entry| entry.0)
     }
 
+    /// Where the newest epoch begins.
+    pub(crate) fn latest_start(&self) -> Option<Offset> {
+        self.entries.last().map(|entry| entry.1)
+    }
+
     /// The epoch that wrote `offset`.
     pub(crate) fn at(&self, offset: Offset) -> Option<LeaderEpoch> {
         let after = self.entries.partition_point(|entry| entry.1 <= offset);

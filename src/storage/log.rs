@@ -18,6 +18,7 @@ mod flush;
 mod read;
 pub(crate) mod recover;
 mod retain;
+mod rewrite;
 mod times;
 mod truncate;
 

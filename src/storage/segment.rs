@@ -7,7 +7,7 @@
 //! Kafka: `LogSegment`, `FileRecords`.
 
 use std::cell::OnceCell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use env::{File, Open};
@@ -69,8 +69,10 @@ pub(crate) struct Indexes {
     bytes_since_entry: u64,
     /// How many entries of each are in the files.
     written: (usize, usize),
-    /// The files are not there, or hold more than that.
+    /// The files are not there, or are not what is on disk.
     stale: bool,
+    /// The files were written to, and nobody was told to flush them.
+    unsynced: bool,
 }
 
 impl Indexes {
@@ -84,6 +86,7 @@ impl Indexes {
             bytes_since_entry: 0,
             written: (0, 0),
             stale: true,
+            unsynced: false,
         }
     }
 
@@ -268,15 +271,16 @@ impl Segment {
         Some((timestamp, self.base_offset.plus(i64::from(offset))))
     }
 
-    /// Forgets the indexes of a closed segment: they are read again when they are needed.
-    pub(crate) fn unload(&mut self, place: &Place) -> Result<(), StorageError> {
-        if self.active.is_none() {
-            self.write_indexes(place)?;
-            if let Some(indexes) = self.indexes.take() {
-                self.latest = OnceCell::from(indexes.latest);
-            }
+    /// Forgets the indexes of a closed segment: they are read again when they are needed. Gives back the files to flush.
+    pub(crate) fn unload(&mut self, place: &Place) -> Result<Vec<Arc<dyn File>>, StorageError> {
+        if self.active.is_some() {
+            return Ok(Vec::new());
         }
-        Ok(())
+        let files = self.unsynced_indexes(place)?;
+        if let Some(indexes) = self.indexes.take() {
+            self.latest = OnceCell::from(indexes.latest);
+        }
+        Ok(files)
     }
 
     /// None where a file is missing or damaged.
@@ -312,6 +316,8 @@ impl Segment {
     ) -> Result<Checked, StorageError> {
         let file = self.file(place)?;
         let mut indexes = self.trusted_indexes(place, &*file, trusted)?;
+        // Their files are from before the stop, and need not be on disk.
+        (indexes.written, indexes.stale) = ((0, 0), true);
         let start = indexes.last_position();
         let mut checked =
             Checked { next_offset: self.base_offset, leader_epoch: LeaderEpoch::NONE, valid_bytes: start };
@@ -337,6 +343,29 @@ impl Segment {
         }
         self.indexes = OnceCell::from(indexes);
         Ok(checked)
+    }
+
+    /// Writes the batches from `from` on once more, where they lie.
+    pub(crate) fn rewrite(
+        &self,
+        place: &Place,
+        from: Offset,
+        interval_bytes: u64,
+    ) -> Result<(), StorageError> {
+        let Some((mut position, _)) = self.find(place, from, interval_bytes)? else { return Ok(()) };
+        let (file, path) = (self.file(place)?, place.file(FileKind::Log, self.base_offset));
+        let mut piece = Vec::new();
+        while position < self.size {
+            piece.resize((self.size - position).min(SWEEP_BYTES as u64) as usize, 0);
+            let read = scan::read_full(&*file, &mut piece, position);
+            piece.truncate(place.folder.checked(&path, read)?);
+            if piece.is_empty() {
+                break;
+            }
+            place.folder.write(&path, &*file, &piece, position, Purpose::Upkeep)?;
+            position += piece.len() as u64;
+        }
+        Ok(())
     }
 
     /// The indexes as far as they speak of offsets below `trusted`, where the last entry fits the log; else empty ones.
@@ -401,29 +430,45 @@ impl Segment {
             || indexes.times.len() + 1 >= entries(TIME_ENTRY_BYTES))
     }
 
-    /// Writes what the index files lack; gives back those that were written to.
-    pub(crate) fn write_indexes(&mut self, place: &Place) -> Result<Vec<Arc<dyn File>>, StorageError> {
+    /// Writes what the index files lack. They need not be on disk before the segment is closed.
+    pub(crate) fn write_indexes(&mut self, place: &Place) -> Result<(), StorageError> {
         let base = self.base_offset;
-        let Some(indexes) = self.indexes.get_mut() else { return Ok(Vec::new()) };
-        let mut files = Vec::new();
+        let Some(indexes) = self.indexes.get_mut() else { return Ok(()) };
         let (offsets, times) = indexes.written;
         if offsets < indexes.offsets.len() || indexes.stale {
             let path = place.file(FileKind::OffsetIndex, base);
-            files.push(extend(place, path, offsets * OFFSET_ENTRY_BYTES, &indexes.offsets.encode(offsets))?);
+            indexes.unsynced = true;
+            extend(place, &path, offsets * OFFSET_ENTRY_BYTES, &indexes.offsets.encode(offsets))?;
         }
         if times < indexes.times.len() || indexes.stale {
             let path = place.file(FileKind::TimeIndex, base);
-            files.push(extend(place, path, times * TIME_ENTRY_BYTES, &indexes.times.encode(times))?);
+            indexes.unsynced = true;
+            extend(place, &path, times * TIME_ENTRY_BYTES, &indexes.times.encode(times))?;
         }
         indexes.written = (indexes.offsets.len(), indexes.times.len());
         indexes.stale = false;
+        Ok(())
+    }
+
+    /// Writes what the index files lack; gives back those that are to be flushed.
+    pub(crate) fn unsynced_indexes(&mut self, place: &Place) -> Result<Vec<Arc<dyn File>>, StorageError> {
+        self.write_indexes(place)?;
+        if !self.indexes.get().is_some_and(|indexes| indexes.unsynced) {
+            return Ok(Vec::new());
+        }
+        let open = |kind| {
+            let path = place.file(kind, self.base_offset);
+            place.folder.checked(&path, place.folder.disk.open(&path, Open::Write))
+        };
+        let files = vec![open(FileKind::OffsetIndex)?, open(FileKind::TimeIndex)?];
+        self.indexes.get_mut().expect("looked at above").unsynced = false;
         Ok(files)
     }
 
-    /// Closes the active segment: its last time entry, its index files. Gives back the files that were written to.
+    /// Closes the active segment: its last time entry, its index files. Gives back the files to flush.
     pub(crate) fn close(&mut self, place: &Place) -> Result<Vec<Arc<dyn File>>, StorageError> {
         self.complete_times();
-        let files = self.write_indexes(place)?;
+        let files = self.unsynced_indexes(place)?;
         if let Some(file) = self.active.take() {
             place.folder.files.put(self.key, file);
         }
@@ -474,7 +519,7 @@ impl Segment {
         place.scanned(self.base_offset, note_all(&mut indexes, scan, interval_bytes))?;
         let stale = indexes.stale;
         self.indexes = OnceCell::from(indexes);
-        if stale { self.write_indexes(place) } else { Ok(Vec::new()) }
+        if stale { self.unsynced_indexes(place) } else { Ok(Vec::new()) }
     }
 
     /// Closes its file: the folder is going away.
@@ -500,14 +545,8 @@ fn note_all(indexes: &mut Indexes, mut scan: Scan<'_>, interval_bytes: u64) -> R
 }
 
 /// Writes at `position`, makes that the file's end.
-fn extend(
-    place: &Place,
-    path: PathBuf,
-    position: usize,
-    bytes: &[u8],
-) -> Result<Arc<dyn File>, StorageError> {
-    let file = place.folder.with_reserve(&path, || place.folder.disk.open(&path, Open::Create))?;
-    place.folder.write(&path, &*file, bytes, position as u64, Purpose::Upkeep)?;
-    place.folder.checked(&path, file.set_len((position + bytes.len()) as u64))?;
-    Ok(file)
+fn extend(place: &Place, path: &Path, position: usize, bytes: &[u8]) -> Result<(), StorageError> {
+    let file = place.folder.with_reserve(path, || place.folder.disk.open(path, Open::Create))?;
+    place.folder.write(path, &*file, bytes, position as u64, Purpose::Upkeep)?;
+    place.folder.checked(path, file.set_len((position + bytes.len()) as u64))
 }

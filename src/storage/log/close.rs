@@ -9,7 +9,7 @@ impl Log {
         self.place.folder.check()?;
         let active = self.segments.last_mut().expect("a log has an active segment");
         active.complete_times();
-        let files = active.write_indexes(&self.place)?;
+        let files = active.unsynced_indexes(&self.place)?;
         self.unsynced.extend(files);
         let snapshot = self.write_snapshot(self.log_end)?;
         self.unsynced.extend(snapshot);

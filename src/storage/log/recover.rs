@@ -2,7 +2,7 @@
 //!
 //! Below the recovery point everything was on disk before it was counted; only what lies behind it is read and checked,
 //! batch by batch, and the log is cut before the first that is not whole, does not fit its CRC, or leaves a hole. What was
-//! kept counts as flushed only after it was: the first flush job covers it.
+//! kept counts as flushed only after it was written again and flushed: the first flush job covers it.
 //!
 //! Kafka: `LogLoader`, `UnifiedLog.rebuildProducerState`; KAFKA-10471, KAFKA-10101.
 
@@ -103,9 +103,10 @@ impl Log {
         let active_base = active.base_offset;
         let flushed = if opening.was_clean { self.log_end } else { opening.recovery_point };
         self.flushed_end = flushed.clamp(self.log_start, self.log_end);
-        self.names_unsynced |= !opening.was_clean && opening.recovery_point <= active_base;
         self.unflushed_files()?;
         self.load_epochs(&seen)?;
+        let newest_name = self.epochs.latest_start().map_or(active_base, |start| start.max(active_base));
+        self.names_unsynced |= !opening.was_clean && opening.recovery_point <= newest_name;
         if self.snapshots.last().is_some_and(|last| *last > self.log_end) {
             // They must not come back when the log has grown again to where they are.
             self.remove_snapshots(|snapshot, log_end| snapshot > log_end)?;
@@ -138,9 +139,16 @@ impl Log {
                 segment.cut(&self.place, checked.valid_bytes)?;
             }
             let leaves_a_hole = next_base.is_some_and(|next| next > trusted && checked.next_offset < next);
-            if is_cut || leaves_a_hole || next_base.is_some_and(|next| checked.next_offset > next) {
+            let is_last = is_cut || leaves_a_hole || next_base.is_some_and(|next| checked.next_offset > next);
+            if is_last {
                 self.report_cut(index);
-                return self.remove_segments_behind(index);
+                self.remove_segments_behind(index)?;
+            }
+            if !opening.was_clean {
+                self.rewrite(index, opening.recovery_point)?;
+            }
+            if is_last {
+                break;
             }
         }
         Ok(())

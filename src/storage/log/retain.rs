@@ -50,7 +50,7 @@ impl Log {
         self.place.folder.check()?;
         self.producers.expire(now, self.config.producer_id_expiration_ms);
         for segment in &mut self.segments {
-            segment.unload(&self.place)?;
+            self.unsynced.extend(segment.unload(&self.place)?);
         }
         let log_start = self.log_start;
         let deletable = self.deletable(now, high_watermark)?;

@@ -154,6 +154,74 @@ fn a_small_file_beside_the_log_may_use_the_reserve() {
     assert!(node.folder.is_full());
 }
 
+/// What a failed flush leaves, a process that is started again without a reboot, flushes that succeed, and a power cut.
+fn after_a_lost_flush(seed: u64, config: &LogConfig, flushes_that_succeed: u64) -> (Offset, Node) {
+    let mut node = Node::on(SimDisk::new(seed), config.clone(), 0);
+    append(&mut node.log, &records(2));
+    flush(&mut node.log);
+    node.checkpoint(Offset(2));
+    for _ in 0..5 {
+        append(&mut node.log, &records_at(2, Timestamp(NOW.0 + 10)));
+    }
+    node.disk.fail(Kind::Sync, FOLDER, flushes_that_succeed, u64::MAX);
+    let job = node.log.flush_job().unwrap();
+    let result = job.files.iter().try_for_each(|file| file.sync());
+    let _ = node.log.flush_done(&job, result);
+    node.disk.heal();
+    let mut node = node.kill();
+    let flushed = flush(&mut node.log);
+    node.checkpoint(flushed);
+    (flushed, node.power_loss())
+}
+
+#[test]
+fn what_a_failed_flush_left_in_memory_counts_only_after_it_was_written_again() {
+    for (seed, successes) in (0..40).flat_map(|seed| (0..6).map(move |successes| (seed, successes))) {
+        let (flushed, node) = after_a_lost_flush(seed, &LogConfig::default(), successes);
+        assert_eq!(node.log.log_end(), flushed, "seed {seed}, {successes}");
+        let expected: Vec<_> = (0..flushed.0 / 2).map(|n| (n * 2, n * 2 + 1)).collect();
+        assert_eq!(all_offsets(&node.log), expected, "seed {seed}, {successes}");
+        assert_eq!(node.log.epochs(), [(LeaderEpoch(1), Offset(0))], "seed {seed}, {successes}");
+    }
+}
+
+#[test]
+fn segments_that_a_failed_flush_left_keep_their_latest_timestamps() {
+    for (seed, successes) in (0..40).flat_map(|seed| (0..8).map(move |successes| (seed, successes))) {
+        let (flushed, node) = after_a_lost_flush(seed, &small_segments(), successes);
+        let expected: Vec<_> = (0..flushed.0 / 2).map(|n| (n * 2, n * 2 + 1)).collect();
+        assert_eq!(all_offsets(&node.log), expected, "seed {seed}, {successes}");
+        let latest = node.log.max_timestamp().unwrap().unwrap();
+        assert_eq!(latest.timestamp, Timestamp(NOW.0 + 10), "seed {seed}, {successes}");
+    }
+}
+
+#[test]
+fn an_epoch_whose_name_was_not_on_disk_is_not_lost() {
+    for seed in 0..100 {
+        let config = LogConfig { index_interval_bytes: 1, ..LogConfig::default() };
+        let mut node = Node::on(SimDisk::new(seed), config, 0);
+        append(&mut node.log, &records(2));
+        flush(&mut node.log);
+        node.checkpoint(Offset(2));
+        node.log.append_as_leader(&records(2), LeaderEpoch(2), NOW, Origin::Client).unwrap();
+        // The first file is the epochs' one: its text is on disk, and it is renamed; then the process is killed.
+        node.disk.fail(Kind::Sync, FOLDER, 1, u64::MAX);
+        let job = node.log.flush_job().unwrap();
+        job.files[0].sync().unwrap_err();
+        node.disk.heal();
+        let mut node = node.kill();
+        for _ in 0..2 {
+            append(&mut node.log, &records(2));
+        }
+        let flushed = flush(&mut node.log);
+        node.checkpoint(flushed);
+        let node = node.power_loss();
+        let epochs = [(LeaderEpoch(1), Offset(0)), (LeaderEpoch(2), Offset(2))];
+        assert_eq!(node.log.epochs(), epochs, "seed {seed}");
+    }
+}
+
 #[test]
 fn whatever_operation_fails_nothing_flushed_is_lost() {
     for kind in [Kind::Read, Kind::Write, Kind::Sync, Kind::Name] {
