@@ -2,7 +2,7 @@
 //!
 //! Kafka: `OffsetMetadataManager.commitOffset`, `ClassicGroup.validateOffsetCommit`.
 
-use model::{ErrorCode, Timestamp};
+use model::{ErrorCode, Limits, Timestamp};
 
 use crate::command::{Commit, CommitPartition, CommitTopic, GroupState, TopicErrors};
 use crate::group::Group;
@@ -27,6 +27,10 @@ impl Groups {
     }
 
     fn check_commit(&self, commit: &Commit) -> Result<(), ErrorCode> {
+        // Its record could not be written, nor those of the commits that are written with it.
+        if commit.group_id.as_str().len() > Limits::GROUP_ID_BYTES_MAX {
+            return Err(ErrorCode::InvalidGroupId);
+        }
         match self.group(&commit.group_id) {
             Some(group) => check_member_commit(group, commit),
             None if commit.generation.0 < 0 => Ok(()),

@@ -13,7 +13,9 @@ use std::collections::BTreeMap;
 
 use model::{ErrorCode, GroupId, Instant, Limits, MemberId};
 
-use crate::command::{GroupState, Heartbeat, Join, JoinReply, Leave, LeaveReply, Sync, SyncReply, Token};
+use crate::command::{
+    GroupState, Heartbeat, Join, JoinReply, Leave, LeaveReply, Protocol, Sync, SyncReply, Token,
+};
 use crate::config::Config;
 use crate::group::Group;
 use crate::offsets::Offsets;
@@ -53,12 +55,12 @@ impl Groups {
 
     fn admit(&self, join: &Join) -> Result<(), ErrorCode> {
         let sessions = self.config.session_timeout_min..=self.config.session_timeout_max;
-        let bytes: usize = join.protocols.iter().map(|p| p.name.len() + p.metadata.len()).sum();
-        if join.group_id.as_str().is_empty() {
+        let bytes = join.protocols.iter().map(|p| size_of::<Protocol>() + p.name.len() + p.metadata.len());
+        if !(1..=Limits::GROUP_ID_BYTES_MAX).contains(&join.group_id.as_str().len()) {
             Err(ErrorCode::InvalidGroupId)
         } else if !sessions.contains(&join.session_timeout) {
             Err(ErrorCode::InvalidSessionTimeout)
-        } else if bytes > Limits::GROUP_METADATA_BYTES_MAX {
+        } else if bytes.sum::<usize>() > Limits::GROUP_METADATA_BYTES_MAX {
             Err(ErrorCode::UnknownServerError)
         } else if !join.member_id.as_str().is_empty() && !self.by_id.contains_key(&join.group_id) {
             Err(ErrorCode::UnknownMemberId)

@@ -27,7 +27,9 @@ impl Limits {
     pub const DISK_RESERVE_BYTES: u64 = 8 << 20;
     /// Log files open at once; the others are opened when read.
     pub const OPEN_FILES_MAX: usize = 8_000;
-    /// Bytes of protocol metadata and assignment that a group's member may send (Kafka has only the frame's limit).
+    /// Bytes of a group's id: its records have two bytes for their number.
+    pub const GROUP_ID_BYTES_MAX: usize = i16::MAX as usize;
+    /// Memory that the protocols and the metadata of a group's member may take (Kafka has only the frame's limit).
     pub const GROUP_METADATA_BYTES_MAX: usize = 1 << 20;
     /// Bytes of all assignments together that a group's leader may send.
     pub const GROUP_ASSIGNMENT_BYTES_MAX: usize = 16 << 20;

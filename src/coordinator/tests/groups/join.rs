@@ -215,8 +215,11 @@ fn requests_that_cannot_be_right_are_refused() {
         assert_eq!(world.joined(token).error, error);
     }
     let huge = Protocol { name: "range".into(), metadata: vec![0; 2 << 20].into() };
-    let token = world.join(&Join { protocols: vec![huge], ..join("a") });
-    assert_eq!(world.joined(token).error, ErrorCode::UnknownServerError);
+    let many = vec![Protocol { name: "".into(), metadata: bytes::Bytes::new() }; 1 << 15];
+    for protocols in [vec![huge], many] {
+        let token = world.join(&Join { protocols, ..join("a") });
+        assert_eq!(world.joined(token).error, ErrorCode::UnknownServerError);
+    }
 }
 
 #[test]

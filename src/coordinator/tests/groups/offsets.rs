@@ -162,6 +162,19 @@ fn a_note_that_is_too_long_is_refused_alone() {
 }
 
 #[test]
+fn a_group_id_that_no_record_can_hold_is_refused() {
+    let mut world = World::new();
+    let group = |length: usize| "g".repeat(length).as_str().into();
+    let just = world.commit(Commit { group_id: group(32_767), ..commit("topic", 0, 5) });
+    assert_eq!(only_error(&just), ErrorCode::None);
+    assert!(world.log.iter().all(|record| record.encode().is_ok()));
+    let long = world.commit(Commit { group_id: group(32_768), ..commit("topic", 0, 5) });
+    assert_eq!(only_error(&long), ErrorCode::InvalidGroupId);
+    let token = world.join(&Join { group_id: group(32_768), ..join("a") });
+    assert_eq!(world.joined(token).error, ErrorCode::InvalidGroupId);
+}
+
+#[test]
 fn offsets_of_topics_that_are_consumed_are_not_deleted() {
     let mut world = World::new();
     assert_eq!(delete(&mut world, "topic"), Err(ErrorCode::GroupIdNotFound));
