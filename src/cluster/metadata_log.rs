@@ -6,7 +6,7 @@ use model::{LeaderEpoch, Limits, Offset, Timestamp, TopicPartition, Uuid};
 use protocol::batch::{self, BatchBuilder, BatchError};
 use protocol::records::ControlRecord;
 use protocol::records::metadata::MetadataRecord;
-use quorum::ControlBatch;
+use quorum::{Batch, ControlBatch, VoterSet};
 use storage::{Log, Origin};
 
 use crate::{FatalError, convert, snapshot};
@@ -20,6 +20,7 @@ pub(crate) fn topic_partition() -> TopicPartition {
 }
 
 /// One batch of the log, decoded.
+#[derive(Default)]
 pub(crate) struct MetadataBatch {
     /// The offset after it.
     pub(crate) end: Offset,
@@ -77,6 +78,44 @@ pub(crate) fn read(log: &Log, from: Offset, end: Offset) -> Result<Vec<MetadataB
     let slice = log.read(from, Limits::RECEIVE_BUFFER_BYTES, end, true)?;
     let bytes = slice.read().map_err(|error| FatalError::Apply(error.to_string()))?;
     decode(&bytes, from).map_err(FatalError::Apply)
+}
+
+/// What the core must know of batches that a leader sent. A cut one at the end is left out, for a leader sends what a read
+/// of its log gives.
+///
+/// # Errors
+/// What is wrong with them.
+pub(crate) fn batches(bytes: &[u8]) -> Result<Vec<Batch>, String> {
+    let mut found = Vec::new();
+    for batch in batch::batches(bytes) {
+        let batch = match batch {
+            Err(BatchError::Incomplete { .. }) => break,
+            batch => batch.map_err(|error| error.to_string())?,
+        };
+        batch.verify_crc().map_err(|error| error.to_string())?;
+        let header = &batch.header;
+        let voters = if header.is_control() { voters_in(&batch)? } else { Vec::new() };
+        found.push(Batch {
+            base_offset: header.base_offset,
+            end: header.next_offset(),
+            epoch: header.leader_epoch,
+            voters,
+        });
+    }
+    Ok(found)
+}
+
+fn voters_in(batch: &batch::Batch<'_>) -> Result<Vec<(Offset, VoterSet)>, String> {
+    let mut decoded = MetadataBatch::default();
+    let records = batch.records(Limits::DECOMPRESSED_BYTES_MAX).map_err(|error| error.to_string())?;
+    for record in &records {
+        decoded.take(true, &record.map_err(|error| error.to_string())?)?;
+    }
+    let voters = decoded.control.iter().filter_map(|(offset, record)| match record {
+        ControlRecord::KRaftVoters(record) => Some((*offset, convert::voters(record))),
+        _ => None,
+    });
+    Ok(voters.collect())
 }
 
 fn decode(bytes: &[u8], from: Offset) -> Result<Vec<MetadataBatch>, String> {

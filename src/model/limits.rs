@@ -19,6 +19,8 @@ impl Limits {
     pub const DECOMPRESSED_BYTES_MAX: usize = 128 << 20;
     /// A file read back whole: checkpoints, properties.
     pub const SMALL_FILE_BYTES_MAX: usize = 64 << 20;
+    /// Records of the metadata log, or a piece of a snapshot of it, in one answer; a larger batch is sent alone.
+    pub const METADATA_FETCH_BYTES: usize = 1 << 20;
     /// A snapshot of the metadata, which only this cluster's own records make large.
     pub const SNAPSHOT_BYTES_MAX: usize = 1 << 30;
     /// Files flushed at once in one log folder.
