@@ -20,25 +20,28 @@ const REMEDY: &str = "make it pub(crate) or delete it";
 
 /// Public items of the rooms, but what the generator wrote and what the tests hold.
 pub(crate) fn dead_names(repository: &Repository) -> Vec<Violation> {
+    let files = words_of_files(repository);
     let rooms: BTreeSet<&str> = repository.rust().filter_map(SourceFile::room).collect();
-    rooms
-        .into_iter()
-        .filter(|room| !AHEAD.contains(room))
-        .flat_map(|room| dead_in(repository, room))
-        .collect()
+    rooms.into_iter().filter(|room| !AHEAD.contains(room)).flat_map(|room| dead_in(&files, room)).collect()
 }
 
-fn dead_in(repository: &Repository, room: &str) -> Vec<Violation> {
+/// Every file with its words, taken apart once for all rooms.
+type Files<'a> = Vec<(&'a SourceFile, BTreeSet<&'a str>)>;
+
+fn words_of_files(repository: &Repository) -> Files<'_> {
+    repository.rust().map(|file| (file, words_of(&file.text).collect())).collect()
+}
+
+fn dead_in(files: &Files<'_>, room: &str) -> Vec<Violation> {
     // A program beside a room's library is a user of it like any other.
-    let is_outside = |file: &&SourceFile| file.room() != Some(room) || file.name() == "main.rs";
-    let outside = repository.rust().filter(is_outside);
-    let outside: BTreeSet<&str> = outside.flat_map(|file| words_of(&file.text)).collect();
-    let face = || repository.rust().filter(|file| file.room() == Some(room) && !file.is_tests());
+    let is_outside = |file: &SourceFile| file.room() != Some(room) || file.name() == "main.rs";
+    let names = |name: &str| files.iter().any(|(file, words)| is_outside(file) && words.contains(name));
+    let face = || files.iter().map(|(file, _)| *file).filter(|f| f.room() == Some(room) && !f.is_tests());
     let inside: BTreeSet<&str> = face().flat_map(words_of_public_items).collect();
     let mut violations = Vec::new();
     for file in face().filter(|file| !file.is_generated()) {
         for (line, item) in file.code().filter_map(|(line, code)| Some((line, public_item(code)?))) {
-            let is_used = outside.contains(item.name) || (item.is_type && inside.contains(item.name));
+            let is_used = names(item.name) || (item.is_type && inside.contains(item.name));
             if !is_used {
                 let cause = format!("nobody outside `{room}` names `{}`", item.name);
                 violations.push(file.violation(line, cause, REMEDY));
@@ -121,7 +124,8 @@ mod tests {
             ("src/quorum/tests/b.rs", "use quorum::{dead, Dead};\n"),
             ("src/quorum/main.rs", "use quorum::used;\n"),
         ];
-        let found = dead_in(&Repository::of(&files), "quorum");
+        let repository = Repository::of(&files);
+        let found = dead_in(&words_of_files(&repository), "quorum");
         found.iter().filter_map(|violation| Some(violation.cause.split('`').nth(3)?.to_owned())).collect()
     }
 
