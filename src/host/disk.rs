@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use env::{Disk, Entry, File, Open};
 use rustix::fs::{FlockOperation, fcntl_lock, fdatasync, flock, fsync, statvfs};
-use rustix::io::{Errno, pread, pwritev};
+use rustix::io::{Errno, pread, pwritev, retry_on_intr};
 
 /// The file systems of this machine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,7 +64,8 @@ impl Disk for HostDisk {
     }
 
     fn sync_dir(&self, folder: &Path) -> io::Result<()> {
-        Ok(fsync(fs::File::open(folder)?)?)
+        let folder = fs::File::open(folder)?;
+        Ok(retry_on_intr(|| fsync(&folder))?)
     }
 
     fn free_bytes(&self, path: &Path) -> io::Result<u64> {
@@ -90,12 +91,7 @@ impl Disk for HostDisk {
 
 impl File for HostFile {
     fn read_at(&self, buffer: &mut [u8], position: u64) -> io::Result<usize> {
-        loop {
-            match pread(&self.0, &mut *buffer, position) {
-                Err(Errno::INTR) => {}
-                other => return Ok(other?),
-            }
-        }
+        Ok(retry_on_intr(|| pread(&self.0, &mut *buffer, position))?)
     }
 
     #[cfg(target_os = "linux")]
@@ -126,7 +122,8 @@ impl File for HostFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        Ok(fdatasync(&self.0)?)
+        // An interrupted sync is not a failed one: nothing was lost.
+        Ok(retry_on_intr(|| fdatasync(&self.0))?)
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
