@@ -10,14 +10,15 @@ use metadata::config::BrokerConfig;
 use model::{ClusterId, NodeId, Offset};
 use replication::Replication;
 use shards::Shards;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::driver::{Command, Decided, Driver};
+use crate::publisher::{Publisher, Publishing};
 use crate::{Boot, ClusterError, FatalError};
 
-/// Decisions that wait for the controller; who comes then waits for a place.
-const MAILBOX: usize = 256;
+/// Decisions that were asked for and are not answered yet; who comes then waits for a place.
+const DECISIONS: usize = 256;
 
 /// What a node is in the cluster.
 #[derive(Clone, Debug)]
@@ -37,17 +38,19 @@ pub struct Cluster {
     config: Config,
     kraft_version: i16,
     shared: Arc<Shared>,
+    decisions: Arc<Semaphore>,
     mailbox: mpsc::Sender<Command>,
+    open: mpsc::Sender<oneshot::Sender<()>>,
 }
 
-/// What the driver publishes.
+/// What the publisher publishes.
 pub(crate) struct Shared {
     pub(crate) image: ArcSwap<Image>,
     pub(crate) applied: watch::Sender<Offset>,
 }
 
 impl Cluster {
-    /// Starts the driver as a task. When the metadata log fails, `fatal` says why: the process must end.
+    /// Starts the driver and the publisher as tasks. When the metadata log fails, `fatal` says why: the process must end.
     pub fn start(
         env: &Env,
         config: Config,
@@ -62,10 +65,16 @@ impl Cluster {
             applied: watch::Sender::new(boot.image.end()),
         });
         let kraft_version = boot.kraft_version;
-        let (mailbox, commands) = mpsc::channel(MAILBOX);
-        let driver = Driver::new(env.clone(), &config, boot, shared.clone(), replication, shards);
+        let (mailbox, commands) = mpsc::channel(DECISIONS);
+        let publisher = Arc::new(Publisher::default());
+        let driver = Driver::new(env.clone(), &config, boot, publisher.clone());
+        let publishing =
+            Publishing { publisher, shared: shared.clone(), replication, shards, partitions_are_open: false };
+        let (open, asked_to_open) = mpsc::channel(1);
+        env.exec.spawn("publisher", Box::pin(publishing.run(asked_to_open, closing.clone())));
         env.exec.spawn("cluster", Box::pin(driver.run(commands, closing, fatal)));
-        Arc::new(Self { config, kraft_version, shared, mailbox })
+        let decisions = Arc::new(Semaphore::new(DECISIONS));
+        Arc::new(Self { config, kraft_version, shared, decisions, mailbox, open })
     }
 
     /// The cluster's id.
@@ -106,12 +115,17 @@ impl Cluster {
         &self,
         decide: impl FnOnce(&Controller) -> Decision<R> + Send + 'static,
     ) -> Result<R, ClusterError> {
+        let place = self.decisions.clone().acquire_owned().await.map_err(|_| ClusterError::Closing)?;
         let (give, take) = oneshot::channel();
         let command = Command::Decide(Box::new(move |controller| {
             let decision = decide(controller);
             let reply = decision.reply;
-            // Who asked may have gone away.
-            Decided { records: decision.records, answer: Box::new(move || drop(give.send(reply))) }
+            let answer = move || {
+                // Who asked may have gone away.
+                let _ = give.send(reply);
+                drop(place);
+            };
+            Decided { records: decision.records, answer: Box::new(answer) }
         }));
         self.mailbox.send(command).await.map_err(|_| ClusterError::Closing)?;
         take.await.map_err(|_| ClusterError::NotController)
@@ -120,7 +134,7 @@ impl Cluster {
     /// Opens this node's partitions; from then on they follow the metadata. Called once, when the broker is unfenced.
     pub(crate) async fn open_partitions(&self) -> Result<(), ClusterError> {
         let (give, take) = oneshot::channel();
-        self.mailbox.send(Command::OpenPartitions(give)).await.map_err(|_| ClusterError::Closing)?;
+        self.open.send(give).await.map_err(|_| ClusterError::Closing)?;
         take.await.map_err(|_| ClusterError::Closing)
     }
 

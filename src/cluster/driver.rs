@@ -1,9 +1,9 @@
 //! The task that owns the quorum, the metadata log and the controller's image.
 //!
 //! Each turn takes one event, hands it to the core, and does what the core asks, in order. Committed records are read
-//! back from the log and applied: to the published image, to this node's partitions, and then to those who wait.
+//! back from the log, and the image that they make goes to the publisher: nothing here waits for a partition.
 //!
-//! Kafka: `KafkaRaftClient.poll`, `QuorumController.ControllerWriteEvent`, `MetadataLoader`.
+//! Kafka: `KafkaRaftClient.poll`, `QuorumController.ControllerWriteEvent`.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -11,21 +11,19 @@ use std::sync::Arc;
 
 use controller::Controller;
 use env::Env;
-use metadata::{Delta, Image};
+use metadata::Image;
 use model::{LeaderEpoch, Offset, Timestamp};
 use protocol::records::metadata::MetadataRecord;
 use quorum::{Action, Quorum, ReplicaKey, SnapshotId};
-use replication::Replication;
-use shards::Shards;
 use storage::{FlushJob, Log};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info};
 
-use crate::cluster::Shared;
 use crate::description::QuorumDescription;
 use crate::flusher::Flusher;
 use crate::metadata_log;
+use crate::publisher::{Answer, Publisher};
 use crate::snapshot::{self, Snapshot};
 use crate::{Boot, Config, FatalError, quorum_state};
 
@@ -35,14 +33,13 @@ const SNAPSHOTS_KEPT: usize = 2;
 /// What is asked of the driver.
 pub(crate) enum Command {
     Decide(Box<dyn FnOnce(&Controller) -> Decided + Send>),
-    OpenPartitions(oneshot::Sender<()>),
     Describe(oneshot::Sender<QuorumDescription>),
 }
 
 /// A decision: its records, and how to answer once they are committed and applied.
 pub(crate) struct Decided {
     pub(crate) records: Vec<MetadataRecord>,
-    pub(crate) answer: Box<dyn FnOnce() + Send>,
+    pub(crate) answer: Answer,
 }
 
 enum Event {
@@ -62,28 +59,18 @@ pub(crate) struct Driver {
     kraft_version: i16,
     flusher: Flusher,
     /// The image of all that is committed.
-    applied: Image,
-    applied_at: Timestamp,
+    committed: Image,
+    committed_at: Timestamp,
     bytes_since_snapshot: u64,
     /// The controller over all that is appended, while this node leads and is active.
     controller: Option<(LeaderEpoch, Controller)>,
-    /// Who waits for which offset.
-    waiting: VecDeque<(Offset, Box<dyn FnOnce() + Send>)>,
-    shared: Arc<Shared>,
-    replication: Arc<Replication>,
-    shards: Arc<Shards>,
-    partitions_are_open: bool,
+    /// Who waits for which offset to be committed.
+    waiting: VecDeque<(Offset, Answer)>,
+    publisher: Arc<Publisher>,
 }
 
 impl Driver {
-    pub(crate) fn new(
-        env: Env,
-        config: &Config,
-        boot: Boot,
-        shared: Arc<Shared>,
-        replication: Arc<Replication>,
-        shards: Arc<Shards>,
-    ) -> Self {
+    pub(crate) fn new(env: Env, config: &Config, boot: Boot, publisher: Arc<Publisher>) -> Self {
         let (now, seed) = (env.clock.now(), env.rng.next_u64());
         let quorum = Quorum::open(quorum::Config::default(), boot.me, 0, seed, boot.quorum, now);
         Self {
@@ -95,15 +82,12 @@ impl Driver {
             quorum,
             kraft_version: boot.kraft_version,
             flusher: Flusher::default(),
-            applied: boot.image,
-            applied_at: Timestamp(0),
+            committed: boot.image,
+            committed_at: Timestamp(0),
             bytes_since_snapshot: 0,
             controller: None,
             waiting: VecDeque::new(),
-            shared,
-            replication,
-            shards,
-            partitions_are_open: false,
+            publisher,
         }
     }
 
@@ -127,18 +111,11 @@ impl Driver {
         closing: &CancellationToken,
     ) -> Result<(), FatalError> {
         loop {
-            self.settle().await?;
+            self.settle()?;
             match self.next(commands, closing).await {
                 Event::Close => return self.close().await,
                 Event::Flushed(asked, job, result) => self.flushed(asked, job, result)?,
                 Event::Asked(Command::Decide(decide)) => self.decide(decide)?,
-                Event::Asked(Command::OpenPartitions(give)) => {
-                    self.partitions_are_open = true;
-                    self.replication.apply_all(&self.applied).await;
-                    self.shards.apply(&self.applied, &Delta::default()).await;
-                    // Who asked may have gone away.
-                    let _ = give.send(());
-                }
                 Event::Asked(Command::Describe(give)) => drop(give.send(self.describe())),
                 Event::Due => self.quorum.handle_tick(self.env.clock.now()),
             }
@@ -171,19 +148,19 @@ impl Driver {
     }
 
     /// Does what the core asks until it asks for nothing more.
-    async fn settle(&mut self) -> Result<(), FatalError> {
+    fn settle(&mut self) -> Result<(), FatalError> {
         loop {
             let actions = self.quorum.take_actions();
             if actions.is_empty() {
                 return Ok(());
             }
             for action in actions {
-                self.perform(action).await?;
+                self.perform(action)?;
             }
         }
     }
 
-    async fn perform(&mut self, action: Action) -> Result<(), FatalError> {
+    fn perform(&mut self, action: Action) -> Result<(), FatalError> {
         match action {
             Action::Persist(hard) => quorum_state::write(&self.log, &hard)?,
             Action::AppendControl(batch) => {
@@ -192,7 +169,7 @@ impl Driver {
             Action::Flush { end, truncations } => {
                 self.flusher.ask(&self.env, &mut self.log, (end, truncations));
             }
-            Action::HighWatermark(end) => self.commit(end).await?,
+            Action::HighWatermark(end) => self.commit(end)?,
             Action::Activated { epoch, .. } => self.activate(epoch),
             Action::RoleChanged { role, epoch, leader } => {
                 info!(?role, %epoch, leader = leader.map(|id| id.0), "the quorum's role changed");
@@ -232,12 +209,12 @@ impl Driver {
         Ok(())
     }
 
-    /// This node leads and everything before its epoch is applied: the controller begins.
+    /// This node leads and everything before its epoch is committed: the controller begins.
     fn activate(&mut self, epoch: LeaderEpoch) {
-        info!(%epoch, end = %self.applied.end(), "the controller is active");
+        info!(%epoch, end = %self.committed.end(), "the controller is active");
         self.controller = Some((
             epoch,
-            Controller::new(self.applied.clone(), self.config.node_id, self.config.broker.clone()),
+            Controller::new(self.committed.clone(), self.config.node_id, self.config.broker.clone()),
         ));
     }
 
@@ -259,33 +236,28 @@ impl Driver {
         Ok(())
     }
 
-    /// Applies what is committed now.
-    async fn commit(&mut self, high_watermark: Offset) -> Result<(), FatalError> {
-        while self.applied.end() < high_watermark {
-            let batches = metadata_log::read(&self.log, self.applied.end(), high_watermark)?;
+    /// Hands what is committed now to the publisher.
+    fn commit(&mut self, high_watermark: Offset) -> Result<(), FatalError> {
+        while self.committed.end() < high_watermark {
+            let batches = metadata_log::read(&self.log, self.committed.end(), high_watermark)?;
             let Some(last) = batches.last() else {
-                return Err(FatalError::Apply(format!("no record at offset {}", self.applied.end())));
+                return Err(FatalError::Apply(format!("no record at offset {}", self.committed.end())));
             };
             let (end, at) = (last.end, last.timestamp);
             let records: Vec<_> = batches.into_iter().flat_map(|batch| batch.records).collect();
             let (image, delta) =
-                self.applied.apply(&records, end).map_err(|error| FatalError::Apply(error.to_string()))?;
-            if self.partitions_are_open {
-                self.replication.apply(&image, &delta).await;
-                self.shards.apply(&image, &delta).await;
-            }
-            self.applied = image;
-            self.applied_at = at;
+                self.committed.apply(&records, end).map_err(|error| FatalError::Apply(error.to_string()))?;
+            self.publisher.publish(image.clone(), delta);
+            self.committed = image;
+            self.committed_at = at;
         }
-        self.shared.image.store(Arc::new(self.applied.clone()));
-        self.shared.applied.send_replace(self.applied.end());
         self.answer();
         self.snapshot_if_due()
     }
 
     fn answer(&mut self) {
-        while let Some((_, answer)) = self.waiting.pop_front_if(|(end, _)| *end <= self.applied.end()) {
-            answer();
+        while let Some((_, answer)) = self.waiting.pop_front_if(|(end, _)| *end <= self.committed.end()) {
+            self.publisher.answer(answer);
         }
     }
 
@@ -293,20 +265,20 @@ impl Driver {
     fn snapshot_if_due(&mut self) -> Result<(), FatalError> {
         let covered = self.quorum.latest_snapshot().map_or(0, |id| id.end.0);
         let log_bytes = self.log.size_bytes();
-        if self.applied.is_in_transaction()
+        if self.committed.is_in_transaction()
             || log_bytes < self.bytes_since_snapshot + self.config.snapshot_bytes
-            || self.applied.end().0 <= covered
+            || self.committed.end().0 <= covered
         {
             return Ok(());
         }
-        let end = self.applied.end();
+        let end = self.committed.end();
         let id = SnapshotId { end, epoch: self.quorum.log().epoch_before(end) };
         let snapshot = Snapshot {
             kraft_version: self.kraft_version,
             voters: self.quorum.voters().before(end).clone(),
-            records: self.applied.to_records(),
+            records: self.committed.to_records(),
         };
-        let bytes = snapshot::encode(&snapshot, id.epoch, self.applied_at, self.env.clock.wall());
+        let bytes = snapshot::encode(&snapshot, id.epoch, self.committed_at, self.env.clock.wall());
         let size = snapshot::write(self.env.disk.as_ref(), &self.folder, id, &bytes)
             .map_err(|cause| FatalError::Io { path: self.folder.clone(), cause })?;
         info!(end = %id.end, epoch = %id.epoch, bytes = size, "a metadata snapshot was written");

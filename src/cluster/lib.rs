@@ -1,8 +1,9 @@
 //! Metadata as a running thing: the quorum's driver, the controller on top of it, the image below it, this broker's
 //! registration.
 //!
-//! One task owns the quorum, the metadata log and the controller's image. A decision is made on the image of all that
-//! was *appended*, appended itself, and answered when it is committed and everybody here has applied it.
+//! One task, the driver, owns the quorum, the metadata log and the controller's image. A decision is made on the image of
+//! all that was *appended*, and appended itself. When it is committed the driver hands it to a second task, the publisher,
+//! which makes it true on this node's partitions and shards, shows it to readers, and answers.
 //!
 //! Invariants: the published image holds committed records only; a disk that fails below the metadata log ends the
 //! process; nothing is decided before the leader's first record is committed.
@@ -17,6 +18,7 @@ mod driver;
 mod error;
 mod flusher;
 mod metadata_log;
+mod publisher;
 mod quorum_state;
 mod registration;
 mod snapshot;

@@ -22,6 +22,8 @@ const ME: NodeId = NodeId(1);
 
 struct Case {
     cluster: Arc<Cluster>,
+    replication: Arc<Replication>,
+    clock: Arc<dyn env::Clock>,
     fatal: oneshot::Receiver<FatalError>,
 }
 
@@ -63,9 +65,9 @@ impl Case {
         let shards = Shards::start(&env, shards::Config::new(ME), replication.clone(), &closing);
         let config = Config { node_id: ME, cluster_id: ClusterId::from("c"), broker, snapshot_bytes };
         let (tell, fatal) = oneshot::channel();
-        let cluster = Cluster::start(&env, config, boot, replication, shards, closing, tell);
+        let cluster = Cluster::start(&env, config, boot, replication.clone(), shards, closing, tell);
         let epoch = register(&cluster, registration(&env)).await.expect("registered");
-        Ok((Self { cluster, fatal }, epoch))
+        Ok((Self { cluster, replication, clock: env.clock, fatal }, epoch))
     }
 
     /// The first producer id of a new block.
@@ -181,6 +183,66 @@ fn a_log_longer_than_one_read_is_read_whole() {
         });
         node.kill();
     }
+}
+
+fn create(
+    name: &str,
+    partitions: i32,
+) -> impl FnOnce(&Controller) -> controller::Decision<()> + Send + 'static {
+    let topic = controller::NewTopic {
+        name: name.to_owned(),
+        partitions,
+        replication_factor: 1,
+        ..controller::NewTopic::default()
+    };
+    let command = controller::CreateTopics { topics: vec![topic], ..controller::CreateTopics::default() };
+    let seed = name.len() as u64;
+    move |controller| {
+        let decision = controller.create_topics(&command, &mut || seed);
+        controller::Decision { records: decision.records, reply: () }
+    }
+}
+
+#[test]
+fn a_partition_can_be_written_to_as_soon_as_its_creation_is_answered() {
+    let (world, node) = world();
+    world.run(async {
+        let (case, _) = Case::start(&node, NEVER).await.expect("boots");
+        node.set_disk_latency(Duration::from_millis(5)..Duration::from_millis(50));
+        for name in ["a", "bb", "ccc"] {
+            case.cluster.decide(create(name, 3)).await.expect("created");
+            assert!(case.cluster.image().topics.by_name(name).is_some());
+            for partition in 0..3 {
+                let partition = case.replication.partition(name, partition).expect("it is held here");
+                assert!(partition.offsets().is_ok(), "it is led here");
+            }
+        }
+    });
+}
+
+#[test]
+fn the_quorum_goes_on_while_partitions_are_opened() {
+    let (world, node) = world();
+    world.run(async {
+        let (case, _) = Case::start(&node, NEVER).await.expect("boots");
+        let high_watermark = async || case.cluster.describe_quorum().await.expect("described").high_watermark;
+        let before = high_watermark().await;
+        node.set_disk_latency(Duration::from_millis(5)..Duration::from_millis(50));
+        let creations = async {
+            let (first, second) =
+                tokio::join!(case.cluster.decide(create("a", 1)), case.cluster.decide(create("bb", 1)));
+            first.and(second)
+        };
+        let commits = async {
+            while high_watermark().await.0 < before.0 + 4 {
+                case.clock.sleep(Duration::from_millis(1)).await;
+            }
+            assert!(case.cluster.image().topics.is_empty(), "committed, and not open yet");
+        };
+        let (created, ()) = tokio::join!(creations, commits);
+        created.expect("created");
+        assert_eq!(case.cluster.image().topics.len(), 2);
+    });
 }
 
 #[test]

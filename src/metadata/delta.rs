@@ -35,4 +35,24 @@ impl Delta {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+
+    /// This difference and then a `later` one, as one.
+    #[must_use]
+    pub fn merged(mut self, later: Self) -> Self {
+        for topic in later.topics_deleted {
+            self.partitions_changed.retain(|partition| partition.topic_id != topic.id);
+            if !self.topics_created.remove(&topic.id) {
+                self.topics_deleted.push(topic);
+            }
+        }
+        self.topics_created.extend(later.topics_created);
+        self.partitions_changed.extend(later.partitions_changed);
+        self.configs_changed.extend(later.configs_changed);
+        self.brokers_changed.extend(later.brokers_changed);
+        self.controllers_changed.extend(later.controllers_changed);
+        self.features_changed |= later.features_changed;
+        self.producer_ids_changed |= later.producer_ids_changed;
+        self.security_changed |= later.security_changed;
+        self
+    }
 }

@@ -258,6 +258,25 @@ mod tests {
     }
 
     #[test]
+    fn merged_deltas_are_the_delta_of_all_their_records() {
+        let steps = [
+            [topic("old", 1), topic("changed", 2)].concat(),
+            [
+                topic("gone", 3),
+                topic("new", 4),
+                vec![change(2).into(), config("new", "retention.ms", Some("5"))],
+            ]
+            .concat(),
+            vec![remove(1), remove(3)],
+        ];
+        let base = image_of(&steps[0]);
+        let (middle, first) = base.apply(&steps[1], Offset(20)).expect("fits");
+        let (_, second) = middle.apply(&steps[2], Offset(30)).expect("fits");
+        let (_, whole) = base.apply(&steps[1..].concat(), Offset(30)).expect("fits");
+        assert_eq!(first.merged(second), whole);
+    }
+
+    #[test]
     fn a_deleted_topic_takes_its_configs_along() {
         let mut records = topic("t", 7);
         records.push(config("t", "retention.ms", Some("5")));
