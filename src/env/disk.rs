@@ -133,13 +133,19 @@ pub struct Entry {
     pub length: u64,
 }
 
-/// Replaces the file at `path` as a whole: `.tmp`, sync, rename, sync of the folder.
+/// Replaces the file at `path` as a whole: `.tmp`, sync, rename, sync of the folder. Where the disk is full, what was
+/// written of it takes no space afterwards.
 pub fn write_atomic(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(".tmp");
     let temporary = Path::new(&temporary);
     let file = disk.open(temporary, Open::Truncate)?;
-    file.write_at(&[IoSlice::new(bytes)], 0)?;
+    if let Err(error) = file.write_at(&[IoSlice::new(bytes)], 0) {
+        if error.kind() == io::ErrorKind::StorageFull {
+            disk.remove_file(temporary)?;
+        }
+        return Err(error);
+    }
     file.sync()?;
     disk.rename(temporary, path)?;
     disk.sync_dir(path.parent().unwrap_or(Path::new(".")))

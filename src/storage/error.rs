@@ -66,6 +66,14 @@ pub enum StorageError {
     },
 }
 
+/// Goes on without what there was no space for.
+pub(crate) fn unless_full<T: Default>(result: Result<T, StorageError>) -> Result<T, StorageError> {
+    match result {
+        Err(StorageError::DiskFull { .. }) => Ok(T::default()),
+        result => result,
+    }
+}
+
 impl From<&StorageError> for ErrorCode {
     fn from(error: &StorageError) -> Self {
         match error {

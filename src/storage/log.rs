@@ -23,7 +23,7 @@ mod times;
 mod truncate;
 
 use env::write_atomic;
-use model::{LeaderEpoch, Offset, TopicId, TopicPartition};
+use model::{LeaderEpoch, Offset, Timestamp, TopicId, TopicPartition};
 use protocol::batch::BatchHeader;
 
 pub use append::{Appended, Origin};
@@ -33,6 +33,7 @@ pub use retain::Maintained;
 pub use times::TimestampOffset;
 
 use crate::epochs::LeaderEpochs;
+use crate::folder_state::Purpose;
 use crate::producers::{ProducerState, Producers};
 use crate::segment::{Place, Segment};
 use crate::tail::Tail;
@@ -55,7 +56,7 @@ pub struct Log {
     truncations: u64,
     epochs: LeaderEpochs,
     epoch_file: EpochFile,
-    /// The newest epoch has no records and is in memory only.
+    /// The epochs are to be written before the next records: the newest has none yet, or there was no space.
     epochs_unwritten: bool,
     producers: Producers,
     /// The offsets of the producer snapshots on disk, growing.
@@ -88,6 +89,24 @@ impl Log {
         let (folder, path) = (&self.place.folder, self.place.path.join(name));
         folder.check()?;
         folder.with_reserve(&path, || write_atomic(&*folder.disk, &path, bytes))
+    }
+
+    /// As [`Self::write_beside`], for what can wait: the reserve is not for it.
+    ///
+    /// # Errors
+    /// The disk failed, which takes the folder offline, or there is too little space.
+    pub fn write_beside_where_space_is(
+        &self,
+        name: &str,
+        bytes: &[u8],
+        now: Timestamp,
+    ) -> Result<(), StorageError> {
+        let (folder, path) = (&self.place.folder, self.place.path.join(name));
+        folder.admit(Purpose::Records, now)?;
+        if folder.checked(&path, folder.disk.free_bytes(&self.place.path))? < bytes.len() as u64 {
+            return Err(StorageError::DiskFull { folder: folder.path.clone() });
+        }
+        folder.checked(&path, write_atomic(&*folder.disk, &path, bytes))
     }
 
     /// The first offset that may be read, inclusive.

@@ -465,20 +465,18 @@ impl Segment {
         Ok(files)
     }
 
-    /// Closes the active segment: its last time entry, its index files. Gives back the files to flush.
-    pub(crate) fn close(&mut self, place: &Place) -> Result<Vec<Arc<dyn File>>, StorageError> {
-        self.complete_times();
-        let files = self.unsynced_indexes(place)?;
-        if let Some(file) = self.active.take() {
-            place.folder.files.put(self.key, file);
-        }
-        Ok(files)
-    }
-
-    /// Adds the latest timestamp to the time index, where it is not in it yet.
-    pub(crate) fn complete_times(&mut self) {
+    /// Adds the latest timestamp to the time index and writes what the index files lack. Gives back the files to flush.
+    pub(crate) fn complete_indexes(&mut self, place: &Place) -> Result<Vec<Arc<dyn File>>, StorageError> {
         if let Some(indexes) = self.indexes.get_mut() {
             indexes.push_time();
+        }
+        self.unsynced_indexes(place)
+    }
+
+    /// It is the active one no more.
+    pub(crate) fn deactivate(&mut self, place: &Place) {
+        if let Some(file) = self.active.take() {
+            place.folder.files.put(self.key, file);
         }
     }
 

@@ -12,6 +12,7 @@ use protocol::batch::{
 };
 
 use super::{Log, check};
+use crate::error::unless_full;
 use crate::folder_state::Purpose;
 use crate::index::relative;
 use crate::producers::ProducerWindowBatch;
@@ -278,15 +279,19 @@ impl Log {
     /// Closes the active segment and begins the next at the log end, or as near to it as lets `last` be counted from there.
     pub(super) fn roll(&mut self, last: Offset, now: Timestamp) -> Result<(), StorageError> {
         let base_offset = self.log_end.max(last.plus(-i64::from(i32::MAX)));
-        let next = Segment::create(&self.place, base_offset, now)?;
         let active = self.segments.last_mut().expect("a log has an active segment");
+        // What needs space comes first: a segment that was not begun after all must not be found by the next start.
+        self.unsynced.extend(active.complete_indexes(&self.place)?);
+        let file = active.file(&self.place)?;
+        let next = Segment::create(&self.place, base_offset, now)?;
         if self.flushed_end < self.log_end {
-            self.unsynced.push(active.file(&self.place)?);
+            self.unsynced.push(file);
         }
-        self.unsynced.extend(active.close(&self.place)?);
+        active.deactivate(&self.place);
         self.segments.push(next);
         self.names_changed();
-        let snapshot = self.write_snapshot(base_offset)?;
+        // Without it the producers are read from the segment.
+        let snapshot = unless_full(self.write_snapshot(base_offset))?;
         self.unsynced.extend(snapshot);
         tracing::debug!(
             topic = self.topic_partition.topic.as_str(),

@@ -8,8 +8,7 @@ impl Log {
     pub fn close(&mut self) -> Result<(), StorageError> {
         self.place.folder.check()?;
         let active = self.segments.last_mut().expect("a log has an active segment");
-        active.complete_times();
-        let files = active.unsynced_indexes(&self.place)?;
+        let files = active.complete_indexes(&self.place)?;
         self.unsynced.extend(files);
         let snapshot = self.write_snapshot(self.log_end)?;
         self.unsynced.extend(snapshot);

@@ -119,6 +119,7 @@ impl Log {
 
     /// Writes the leader epochs; they take the old file's place with the next flush.
     pub(super) fn write_epochs(&mut self) -> Result<(), StorageError> {
+        self.epochs_unwritten = true;
         self.epoch_file.write(&self.place, &self.epochs.encode())?;
         self.epochs_unwritten = false;
         Ok(())

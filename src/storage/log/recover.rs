@@ -16,6 +16,7 @@ use protocol::batch::BatchHeader;
 use super::Log;
 use super::flush::{EpochFile, Unsynced};
 use crate::epochs::{self, LeaderEpochs};
+use crate::error::unless_full;
 use crate::folder_state::FolderState;
 use crate::names::{FileKind, SegmentFile, Suffix};
 use crate::producers::Producers;
@@ -196,8 +197,14 @@ impl Log {
                 self.epochs.assign(header.leader_epoch, header.base_offset);
             }
         }
-        self.epochs.truncate_start(self.log_start);
-        if stored == Some(Ok(self.epochs.clone())) { Ok(()) } else { self.write_epochs() }
+        let is_true = stored == Some(Ok(self.epochs.clone()));
+        let is_cut = self.epochs.truncate_start(self.log_start);
+        match (is_true, is_cut) {
+            (true, false) => Ok(()),
+            // A file that says more does no harm.
+            (true, true) => unless_full(self.write_epochs()),
+            (false, _) => self.write_epochs(),
+        }
     }
 
     fn read_epochs(&self) -> Result<LeaderEpochs, StorageError> {

@@ -8,6 +8,7 @@ use env::File;
 use model::{Offset, Timestamp};
 
 use super::Log;
+use crate::error::unless_full;
 use crate::names::FileKind;
 use crate::{LogCheckpoint, StorageError, snapshot};
 
@@ -39,24 +40,28 @@ impl Log {
         if start > self.log_start {
             self.log_start = start;
             if self.epochs.truncate_start(start) {
-                self.write_epochs()?;
+                // A file that says more does no harm.
+                unless_full(self.write_epochs())?;
             }
         }
         Ok(())
     }
 
-    /// One bounded step, which waits for the disk where segments are deleted: forgets idle producers and deletes old segments, whole ones and only below the high watermark.
+    /// One bounded step, which waits for the disk where segments are deleted: forgets idle producers and deletes old
+    /// segments, whole ones and only below the high watermark. A full disk does not keep it from that.
     pub fn maintain(&mut self, now: Timestamp, high_watermark: Offset) -> Result<Maintained, StorageError> {
         self.place.folder.check()?;
         self.producers.expire(now, self.config.producer_id_expiration_ms);
         for segment in &mut self.segments {
-            self.unsynced.extend(segment.unload(&self.place)?);
+            self.unsynced.extend(unless_full(segment.unload(&self.place))?);
         }
         let log_start = self.log_start;
         let deletable = self.deletable(now, high_watermark)?;
-        let segments_deleted = deletable.min(SEGMENTS_AT_ONCE);
+        let mut segments_deleted = deletable.min(SEGMENTS_AT_ONCE);
         if segments_deleted == self.segments.len() {
-            self.roll(self.log_end, now)?;
+            // Where there is no space for a new one, the last one goes after the others.
+            let has_rolled = unless_full(self.roll(self.log_end, now).map(|()| true))?;
+            segments_deleted -= usize::from(!has_rolled);
         }
         if segments_deleted > 0 {
             self.delete_first(segments_deleted)?;
@@ -64,7 +69,7 @@ impl Log {
         Ok(Maintained {
             segments_deleted,
             log_start_moved: self.log_start != log_start,
-            more: deletable > segments_deleted,
+            more: segments_deleted > 0 && deletable > segments_deleted,
         })
     }
 

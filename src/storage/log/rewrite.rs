@@ -24,7 +24,7 @@ impl Log {
         let Some(segment) = self.segments.get_mut(index) else { return Ok(()) };
         segment.rewrite(&self.place, recovery_point, interval_bytes)?;
         if !is_active {
-            self.unsynced.extend(segment.close(&self.place)?);
+            self.unsynced.extend(segment.complete_indexes(&self.place)?);
         }
         Ok(())
     }

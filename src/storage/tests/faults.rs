@@ -113,6 +113,69 @@ fn writing_goes_on_by_itself_when_space_is_free_again() {
     assert!(node.disk.exists(&Path::new(FOLDER).join(".reserve")).unwrap());
 }
 
+/// A node whose disk has `free` bytes, and never had space for a reserve.
+fn full_without_reserve(config: LogConfig, batches: usize, free: u64) -> Node {
+    let mut node = Node::new(config);
+    for _ in 0..batches {
+        append(&mut node.log, &records(2));
+    }
+    flush(&mut node.log);
+    node.disk.set_capacity(1 << 30);
+    let used = (1 << 30) - node.folder.free_bytes().unwrap();
+    node.disk.set_capacity(used + free);
+    node
+}
+
+#[test]
+fn a_segment_that_could_not_be_begun_leaves_nothing_behind() {
+    let logs = |node: &Node| node.names().iter().filter(|name| name.ends_with(".log")).count();
+    for free in 0..40 {
+        let mut node = full_without_reserve(small_segments(), 5, free);
+        let before = (logs(&node), node.log.segment_count());
+        let result = try_append(&mut node, NOW, Origin::Raft);
+        assert!(result.is_err() && node.folder.offline().is_none(), "{free} bytes: {result:?}");
+        assert_eq!(logs(&node), node.log.segment_count(), "{free} bytes, {before:?} before");
+        node.disk.set_capacity(u64::MAX);
+        append(&mut node.log, &records(2));
+        flush(&mut node.log);
+        node.checkpoint(Offset(12));
+        assert_eq!(node.kill().log.log_end(), Offset(12), "{free} bytes");
+    }
+}
+
+#[test]
+fn an_epoch_that_could_not_be_written_is_written_with_its_first_records() {
+    let mut node = full_without_reserve(LogConfig::default(), 1, 0);
+    for _ in 0..2 {
+        assert!(node.log.append_as_leader(&records(2), LeaderEpoch(2), NOW, Origin::Raft).is_err());
+    }
+    node.disk.set_capacity(u64::MAX);
+    node.log.append_as_leader(&records(2), LeaderEpoch(2), NOW, Origin::Raft).unwrap();
+    flush(&mut node.log);
+    assert_eq!(node.file("leader-epoch-checkpoint"), b"0\n2\n1 0\n2 2\n");
+}
+
+#[test]
+fn retention_goes_on_where_nothing_can_be_written_any_more() {
+    let config = LogConfig { retention_ms: 1000, ..small_segments() };
+    let mut node = full_without_reserve(config, 20, 0);
+    let before = node.log.size_bytes();
+    let later = Timestamp(NOW.0 + 5000);
+    while node.log.maintain(later, Offset(40)).unwrap().more {}
+    assert!(node.log.size_bytes() < before, "space comes back");
+    assert!(node.folder.offline().is_none());
+}
+
+#[test]
+fn a_snapshot_beside_the_log_waits_for_space_and_leaves_the_reserve_alone() {
+    let node = almost_full(1000);
+    let write = |bytes: &[u8]| node.log.write_beside_where_space_is("snapshot", bytes, NOW);
+    assert!(matches!(write(&[1; 1001]), Err(StorageError::DiskFull { .. })));
+    assert!(!node.folder.is_full(), "clients are still served");
+    assert!(!node.names().iter().any(|name| name.starts_with("snapshot")));
+    write(&[1; 900]).unwrap();
+}
+
 #[test]
 fn no_reserve_is_written_while_space_is_ample() {
     let node = Node::new(LogConfig::default());
