@@ -49,8 +49,8 @@ pub fn boot(env: &Env, folder: &Arc<LogFolder>, me: NodeId) -> Result<Boot, Boot
     let mut snapshots = snapshot::list(env.disk.as_ref(), &path).map_err(io)?;
     if snapshots.is_empty() && log.log_end() == Offset(0) {
         let bytes = first_snapshot(me, now);
-        let size = snapshot::write(env.disk.as_ref(), &path, FIRST, &bytes).map_err(io)?;
-        snapshots.push((FIRST, size));
+        log.write_beside(&snapshot::name(FIRST), &bytes)?;
+        snapshots.push((FIRST, bytes.len() as u64));
     }
     let (latest, found) = latest(env, &path, &snapshots)?;
     if (log.log_start()..=log.log_end()).contains(&latest.end) {

@@ -8,17 +8,18 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use controller::Controller;
 use env::Env;
 use metadata::Image;
-use model::{LeaderEpoch, Offset, Timestamp};
+use model::{Instant, LeaderEpoch, Offset, Timestamp};
 use protocol::records::metadata::MetadataRecord;
 use quorum::{Action, Quorum, ReplicaKey, SnapshotId};
-use storage::{FlushJob, Log};
+use storage::{FlushJob, Log, StorageError};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, error, info};
+use tracing::{debug, error, info, warn};
 
 use crate::description::QuorumDescription;
 use crate::flusher::Flusher;
@@ -29,6 +30,8 @@ use crate::{Boot, Config, FatalError, quorum_state};
 
 /// The latest snapshot, and the one before it for whoever looks into what happened.
 const SNAPSHOTS_KEPT: usize = 2;
+/// How long after a snapshot for which there was no space the next one is tried.
+const SNAPSHOT_AGAIN: Duration = Duration::from_secs(10);
 
 /// What is asked of the driver.
 pub(crate) enum Command {
@@ -62,6 +65,8 @@ pub(crate) struct Driver {
     committed: Image,
     committed_at: Timestamp,
     bytes_since_snapshot: u64,
+    /// After one for which there was no space.
+    snapshot_not_before: Instant,
     /// The controller over all that is appended, while this node leads and is active.
     controller: Option<(LeaderEpoch, Controller)>,
     /// Who waits for which offset to be committed.
@@ -85,6 +90,7 @@ impl Driver {
             committed: boot.image,
             committed_at: Timestamp(0),
             bytes_since_snapshot: 0,
+            snapshot_not_before: now,
             controller: None,
             waiting: VecDeque::new(),
             publisher,
@@ -268,6 +274,7 @@ impl Driver {
         if self.committed.is_in_transaction()
             || log_bytes < self.bytes_since_snapshot + self.config.snapshot_bytes
             || self.committed.end().0 <= covered
+            || self.env.clock.now() < self.snapshot_not_before
         {
             return Ok(());
         }
@@ -279,11 +286,17 @@ impl Driver {
             records: self.committed.to_records(),
         };
         let bytes = snapshot::encode(&snapshot, id.epoch, self.committed_at, self.env.clock.wall());
-        let size = snapshot::write(self.env.disk.as_ref(), &self.folder, id, &bytes)
-            .map_err(|cause| FatalError::Io { path: self.folder.clone(), cause })?;
-        info!(end = %id.end, epoch = %id.epoch, bytes = size, "a metadata snapshot was written");
         let now = self.env.clock.now();
-        self.quorum.handle_snapshot_made(now, id, size);
+        match snapshot::write(&self.log, id, &bytes, self.env.clock.wall()) {
+            Err(error @ StorageError::DiskFull { .. }) => {
+                warn!(%error, "a metadata snapshot waits for space");
+                self.snapshot_not_before = now.plus(SNAPSHOT_AGAIN);
+                return Ok(());
+            }
+            result => result?,
+        }
+        info!(end = %id.end, epoch = %id.epoch, bytes = bytes.len(), "a metadata snapshot was written");
+        self.quorum.handle_snapshot_made(now, id, bytes.len() as u64);
         self.quorum.delete_before(now, end);
         self.bytes_since_snapshot = log_bytes;
         self.remove_old_snapshots()

@@ -10,14 +10,15 @@
 //!
 //! Kafka: `RecordsSnapshotWriter`, `RecordsSnapshotReader`, `Snapshots`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use env::{Disk, Open};
+use env::Disk;
 use model::{LeaderEpoch, Limits, Offset, Timestamp};
 use protocol::batch::{self, BatchBuilder};
 use protocol::records::metadata::MetadataRecord;
 use protocol::records::{ControlRecord, SnapshotFooterRecord, SnapshotHeaderRecord};
 use quorum::{SnapshotId, VoterSet};
+use storage::{Log, StorageError};
 
 use crate::convert;
 
@@ -48,16 +49,9 @@ pub(crate) fn list(disk: &dyn Disk, folder: &Path) -> std::io::Result<Vec<(Snaps
     Ok(entries.iter().filter_map(|entry| Some((parse_name(&entry.name)?, entry.length))).collect())
 }
 
-/// Writes a snapshot durably: `.part`, sync, rename, sync of the folder. Its size in bytes.
-pub(crate) fn write(disk: &dyn Disk, folder: &Path, id: SnapshotId, bytes: &[u8]) -> std::io::Result<u64> {
-    let path = folder.join(name(id));
-    let part = PathBuf::from(format!("{}.part", path.display()));
-    let file = disk.open(&part, Open::Truncate)?;
-    file.write_at(&[std::io::IoSlice::new(bytes)], 0)?;
-    file.sync()?;
-    disk.rename(&part, &path)?;
-    disk.sync_dir(folder)?;
-    Ok(bytes.len() as u64)
+/// Writes a snapshot durably, as a whole, where there is space for it.
+pub(crate) fn write(log: &Log, id: SnapshotId, bytes: &[u8], now: Timestamp) -> Result<(), StorageError> {
+    log.write_beside_where_space_is(&name(id), bytes, now)
 }
 
 /// Reads the snapshot of this id.

@@ -149,12 +149,40 @@ fn snapshots_take_the_place_of_the_log_below_them() {
                 last = first;
             }
         });
-        let checkpoints = node.disk().clone();
-        let names = env::Disk::list(&checkpoints, Path::new("/d/__cluster_metadata-0")).expect("a folder");
-        let count = names.iter().filter(|entry| entry.name.ends_with(".checkpoint")).count();
-        assert!(count > 1, "{names:?}");
+        assert!(snapshots(&node) > 1);
         if round % 2 == 0 { node.kill() } else { node.power_loss() }
     }
+}
+
+/// Leaves so many bytes of the node's disk.
+fn set_free(node: &Node, left: u64) {
+    let disk = node.disk();
+    disk.set_capacity(1 << 40);
+    let free = env::Disk::free_bytes(&*disk, Path::new("/d")).expect("a disk");
+    disk.set_capacity((1 << 40) - free + left);
+}
+
+fn snapshots(node: &Node) -> usize {
+    let names = env::Disk::list(&*node.disk(), Path::new("/d/__cluster_metadata-0")).expect("a folder");
+    names.iter().filter(|entry| entry.name.ends_with(".checkpoint")).count()
+}
+
+#[test]
+fn a_snapshot_waits_until_there_is_space_for_it() {
+    let (world, node) = world();
+    world.run(async {
+        let (case, _) = Case::start(&node, 2000).await.expect("boots");
+        let before = snapshots(&node);
+        for _ in 0..40 {
+            set_free(&node, 400);
+            case.block().await;
+        }
+        assert_eq!(snapshots(&node), before);
+        node.disk().set_capacity(u64::MAX);
+        case.clock.sleep(Duration::from_secs(11)).await;
+        case.block().await;
+        assert!(snapshots(&node) > before);
+    });
 }
 
 #[test]
