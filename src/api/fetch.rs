@@ -1,7 +1,7 @@
 //! Fetch: records from an offset on, as soon as there are enough of them.
 //!
-//! A fetch reads all its partitions once. With enough bytes, an error or no time to wait it is answered; else one waiter
-//! is registered with all of them, and what wakes it is followed by one more read.
+//! A fetch reads all its partitions once. With enough bytes, an error or no time to wait it is answered; else one signal is
+//! registered with all of them, and those that fire it are read again.
 //!
 //! Kafka: `KafkaApis.handleFetchRequest`, `ReplicaManager.readFromLog`, `DelayedFetch`; KIP-74, 227, 320, 516.
 
@@ -11,7 +11,7 @@ use std::time::Duration;
 use metadata::Image;
 use model::{ErrorCode, Instant, LeaderEpoch, Offset};
 use protocol::messages::FetchRequest;
-use replication::{Isolation, Partition, Signal};
+use replication::{Isolation, Partition, Registration, Signal};
 
 use crate::fetch_answer::{FetchAnswer, PartitionAnswer};
 use crate::fetch_session::{Context, Key, Opening, TopicRef, Wanted};
@@ -109,18 +109,17 @@ async fn fetch(node: &Node, context: &Context, terms: &Terms) -> Vec<PartitionAn
         .iter()
         .map(|(key, wanted)| (key, wanted, source(node, &image, key, wanted, terms)))
         .collect();
-    loop {
-        let round = Round::read(&sources, terms);
-        let now = node.env.clock.now();
-        if round.is_enough(terms) || now >= terms.deadline || round.ends.is_empty() {
-            return round.answers;
+    let mut round = Round::new(&sources, terms);
+    let signal = Signal::new(1);
+    let mut waiting: Vec<Option<Registration>> = sources.iter().map(|_| None).collect();
+    while !round.is_enough() && !sources.is_empty() && node.env.clock.now() < terms.deadline {
+        for place in std::mem::take(&mut round.unwaited) {
+            waiting[place] = round.wait(place, &signal);
         }
-        let signal = Signal::new(1);
-        let registrations: Vec<_> =
-            round.ends.iter().map(|(partition, end)| partition.register(end.plus(1), &signal)).collect();
-        env::timeout(node.env.clock.as_ref(), terms.deadline, signal.done()).await;
-        drop(registrations);
+        let fired = env::timeout(node.env.clock.as_ref(), terms.deadline, signal.fired()).await;
+        fired.into_iter().flatten().for_each(|place| round.read(place));
     }
+    round.answers
 }
 
 /// The partition on this node that a key means.
@@ -144,62 +143,86 @@ fn source(
 
 type Source<'a> = (&'a Key, &'a Wanted, Result<Arc<Partition>, ErrorCode>);
 
-/// One read of all partitions.
-struct Round {
+/// What was read so far. A partition is read again when it has more, and no other with it.
+struct Round<'a> {
+    sources: &'a [Source<'a>],
+    terms: &'a Terms,
+    /// One for each source.
     answers: Vec<PartitionAnswer>,
-    /// The high watermark of each partition that can be waited for: whatever a reader waits for moves it, and below it
-    /// nothing changes.
-    ends: Vec<(Arc<Partition>, Offset)>,
+    /// The places of those that were read and are not waited for yet.
+    unwaited: Vec<usize>,
     bytes: usize,
     failed: bool,
 }
 
-impl Round {
-    fn read(sources: &[Source<'_>], terms: &Terms) -> Self {
-        let mut round =
-            Self { answers: Vec::with_capacity(sources.len()), ends: Vec::new(), bytes: 0, failed: false };
-        for (key, wanted, source) in sources {
-            let answer = match source {
-                Ok(partition) => round.read_partition(partition, key, wanted, terms),
-                Err(error) => PartitionAnswer::failed((*key).clone(), *error),
-            };
-            round.bytes += answer.slice.len();
-            round.failed |= answer.error != ErrorCode::None;
+impl<'a> Round<'a> {
+    /// Reads all.
+    fn new(sources: &'a [Source<'a>], terms: &'a Terms) -> Self {
+        let mut round = Self {
+            sources,
+            terms,
+            answers: Vec::with_capacity(sources.len()),
+            unwaited: Vec::new(),
+            bytes: 0,
+            failed: false,
+        };
+        for source in sources {
+            let answer = round.answer(source);
+            round.take(&answer);
             round.answers.push(answer);
         }
+        round.unwaited = (0..sources.len()).collect();
         round
     }
 
-    fn read_partition(
-        &mut self,
-        partition: &Arc<Partition>,
-        key: &Key,
-        wanted: &Wanted,
-        terms: &Terms,
-    ) -> PartitionAnswer {
+    /// Reads one again.
+    fn read(&mut self, place: usize) {
+        self.bytes -= self.answers[place].slice.len();
+        let answer = self.answer(&self.sources[place]);
+        self.take(&answer);
+        self.answers[place] = answer;
+        self.unwaited.push(place);
+    }
+
+    fn take(&mut self, answer: &PartitionAnswer) {
+        self.bytes += answer.slice.len();
+        self.failed |= answer.error != ErrorCode::None;
+    }
+
+    fn answer(&self, (key, wanted, partition): &Source<'_>) -> PartitionAnswer {
+        match partition {
+            Ok(partition) => self.read_partition(partition, key, wanted),
+            Err(error) => PartitionAnswer::failed((*key).clone(), *error),
+        }
+    }
+
+    fn read_partition(&self, partition: &Partition, key: &Key, wanted: &Wanted) -> PartitionAnswer {
         // The first batch that is found is sent whole, however large, or a consumer could never pass it.
         let nothing_yet = self.bytes == 0;
-        let left = terms.bytes_max.saturating_sub(self.bytes);
+        let left = self.terms.bytes_max.saturating_sub(self.bytes);
         let bytes_max = left.min(wanted.bytes_max.max(0) as usize);
-        match partition.read(wanted.offset, bytes_max, nothing_yet, terms.isolation) {
-            Ok(read) => {
-                self.ends.push((partition.clone(), read.high_watermark));
-                PartitionAnswer {
-                    key: key.clone(),
-                    error: ErrorCode::None,
-                    high_watermark: read.high_watermark,
-                    last_stable_offset: read.last_stable_offset,
-                    log_start: read.log_start,
-                    knows_aborted: terms.isolation == Isolation::ReadCommitted,
-                    slice: read.slice,
-                }
-            }
+        match partition.read(wanted.offset, bytes_max, nothing_yet, self.terms.isolation) {
+            Ok(read) => PartitionAnswer {
+                key: key.clone(),
+                error: ErrorCode::None,
+                high_watermark: read.high_watermark,
+                last_stable_offset: read.last_stable_offset,
+                log_start: read.log_start,
+                knows_aborted: self.terms.isolation == Isolation::ReadCommitted,
+                slice: read.slice,
+            },
             Err(error) => PartitionAnswer::failed(key.clone(), ErrorCode::from(&error)),
         }
     }
 
-    fn is_enough(&self, terms: &Terms) -> bool {
-        self.failed || self.bytes >= terms.bytes_min
+    /// Waits for more of one: whatever a reader waits for moves the high watermark, and below it nothing changes.
+    fn wait(&self, place: usize, signal: &Arc<Signal>) -> Option<Registration> {
+        let partition = self.sources[place].2.as_ref().ok()?;
+        Some(partition.register(self.answers[place].high_watermark.plus(1), signal, place))
+    }
+
+    fn is_enough(&self) -> bool {
+        self.failed || self.bytes >= self.terms.bytes_min
     }
 }
 

@@ -36,8 +36,8 @@ pub async fn committed(
 ) -> Vec<Result<(), CommitError>> {
     let signal = Signal::new(waits.len());
     let registrations: Vec<_> =
-        waits.iter().map(|(partition, offset)| partition.register(*offset, &signal)).collect();
-    env::timeout(clock, deadline, signal.done()).await;
+        waits.iter().map(|(partition, offset)| partition.register(*offset, &signal, 0)).collect();
+    env::timeout(clock, deadline, signal.fired()).await;
     drop(registrations);
     waits
         .iter()

@@ -18,7 +18,7 @@ use storage::{Appended, Log, LogCheckpoint, LogConfig, Origin, Slice, StorageErr
 
 use crate::committer::Committer;
 use crate::error::{AppendError, PartitionError, ReadError};
-use crate::wait::{Registration, Signal, Waiters};
+use crate::wait::{Registration, Signal, Ticket, Waiters};
 
 /// A partition that this node holds.
 pub struct Partition {
@@ -277,16 +277,16 @@ impl Partition {
         Ok(look(&state.log))
     }
 
-    /// Fires `signal` when the high watermark reaches `offset`, or the partition fails; at once if it did already.
-    pub fn register(self: &Arc<Self>, offset: Offset, signal: &Arc<Signal>) -> Registration {
+    /// Fires `signal` for `place` when the high watermark reaches `offset`, or the partition fails; at once if it did
+    /// already.
+    pub fn register(self: &Arc<Self>, offset: Offset, signal: &Arc<Signal>, place: usize) -> Registration {
         let mut state = self.lock();
         let waits = state.offsets().is_ok_and(|offsets| offsets.high_watermark < offset);
-        if waits {
-            state.waiters.add(offset, signal);
-        } else {
-            signal.fire();
+        let ticket = waits.then(|| state.waiters.add(offset, signal, place));
+        if ticket.is_none() {
+            signal.fire(place);
         }
-        Registration::new(self.clone(), signal.clone())
+        Registration::new(self.clone(), ticket)
     }
 
     #[cfg(test)]
@@ -294,8 +294,8 @@ impl Partition {
         self.lock().waiters.len()
     }
 
-    pub(crate) fn forget(&self, signal: &Arc<Signal>) {
-        self.lock().waiters.forget(signal);
+    pub(crate) fn forget(&self, ticket: Ticket) {
+        self.lock().waiters.forget(ticket);
     }
 
     /// Takes the lead in `epoch`. Its entry is written and flushed with the epoch's first records.

@@ -271,7 +271,7 @@ fn long_polls_leave_nothing_behind() {
     world.run(async {
         let case = Case::start(&node, &topic()).await;
         let signal = Signal::new(1);
-        drop(case.partition().register(Offset(100), &signal));
+        drop(case.partition().register(Offset(100), &signal, 0));
         assert_eq!(case.partition().waiting(), 0);
     });
 }
