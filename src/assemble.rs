@@ -48,6 +48,9 @@ pub enum StartError {
     /// The node ran and cannot go on.
     #[error("{0}")]
     Fatal(#[from] FatalError),
+    /// A task of the node is gone, and nobody does its work.
+    #[error("a task panicked; the node ends, and recovers its logs when it starts again")]
+    Panicked,
 }
 
 /// Runs a node on this machine until it is told to stop, or cannot go on. Must be called in a tokio runtime.
@@ -71,7 +74,7 @@ pub async fn run_in(env: Env, config: Config, shutdown: CancellationToken) -> Re
     let mut house = House::build(&env, &config, &bound).await?;
     let server = bound.serve(house.node.clone(), house.registry.clone());
     announce::running(config.node_id(), house.cluster.cluster_id());
-    let ended = house.until_stopped(&shutdown).await;
+    let ended = house.until_stopped(&env, &shutdown).await;
     let closed = house.close(&env, &server, ended.is_ok()).await;
     ended.and(closed)
 }
@@ -122,10 +125,11 @@ impl House {
         Ok(Self { cluster, replication, node, registry, closing, fatal, broker_epoch })
     }
 
-    async fn until_stopped(&mut self, shutdown: &CancellationToken) -> Result<(), StartError> {
+    async fn until_stopped(&mut self, env: &Env, shutdown: &CancellationToken) -> Result<(), StartError> {
         tokio::select! {
             biased;
             () = shutdown.cancelled() => Ok(()),
+            () = env.exec.panicked() => Err(StartError::Panicked),
             Ok(failed) = &mut self.fatal => Err(failed.into()),
         }
     }
@@ -136,7 +140,7 @@ impl House {
         self.closing.cancel();
         let left = env.exec.close(PATIENCE).await;
         if left > 0 {
-            warn!(tasks = left, "some tasks did not end in time");
+            warn!(tasks = left, "some tasks did not end in order");
         }
         if let Ok(failed) = self.fatal.try_recv() {
             return Err(failed.into());

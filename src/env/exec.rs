@@ -11,6 +11,15 @@ pub trait Exec: Send + Sync {
     /// Starts a task. `name` is for logs and traces.
     fn spawn(&self, name: &'static str, task: BoxFuture<'static, ()>);
 
+    /// Starts a task whose panic concerns nobody else: that of a connection.
+    fn spawn_apart(&self, name: &'static str, task: BoxFuture<'static, ()>) {
+        self.spawn(name, task);
+    }
+
+    /// Ends when a task has panicked that was not apart: nobody does what it was there for, so the node must end. In the
+    /// simulator a panic ends the world.
+    fn panicked(&self) -> BoxFuture<'_, ()>;
+
     /// Runs `job` where it may block; the answer comes when it has run. In the simulator it takes virtual time.
     fn blocking(&self, job: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()>;
 
@@ -20,8 +29,8 @@ pub trait Exec: Send + Sync {
     /// The first failure. It must not be tried again: the data may be gone.
     fn flush(&self, files: Vec<Arc<dyn File>>) -> BoxFuture<'static, io::Result<()>>;
 
-    /// Waits until everything has ended, for as long as `patience`; then drops what has not, and says how many tasks that
-    /// were. Who calls it is not one of them.
+    /// Waits until everything has ended, for as long as `patience`; then drops what has not. How many tasks did not end in
+    /// order: those, and one more if any panicked that was not apart. Who calls it is not one of them.
     fn close(&self, patience: Duration) -> BoxFuture<'_, usize>;
 }
 

@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::Instrument;
+use tracing::{Instrument, error};
 
 /// Runs a node's work on a runtime.
 #[derive(Clone)]
@@ -18,24 +18,54 @@ pub struct HostExec {
     handle: Handle,
     tasks: TaskTracker,
     stop: CancellationToken,
+    panicked: CancellationToken,
     flushes: Arc<Semaphore>,
+}
+
+/// Stands in a task, and tells if it panics.
+struct Telling {
+    name: &'static str,
+    panicked: CancellationToken,
+}
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            error!(task = self.name, "a task panicked");
+            self.panicked.cancel();
+        }
+    }
 }
 
 impl HostExec {
     /// `flushes_at_once`: as many files are synced at a time, each on a thread (`Limits::FLUSHES_AT_ONCE` a log folder).
     pub fn new(handle: Handle, flushes_at_once: usize) -> Self {
         let flushes = Arc::new(Semaphore::new(flushes_at_once));
-        Self { handle, tasks: TaskTracker::new(), stop: CancellationToken::new(), flushes }
+        let (stop, panicked) = (CancellationToken::new(), CancellationToken::new());
+        Self { handle, tasks: TaskTracker::new(), stop, panicked, flushes }
     }
 }
 
 impl Exec for HostExec {
     fn spawn(&self, name: &'static str, task: BoxFuture<'static, ()>) {
+        let telling = Telling { name, panicked: self.panicked.clone() };
+        let task = async move {
+            let _telling = telling;
+            task.await;
+        };
+        self.spawn_apart(name, Box::pin(task));
+    }
+
+    fn spawn_apart(&self, name: &'static str, task: BoxFuture<'static, ()>) {
         let stop = self.stop.clone();
         let task = async move {
             stop.run_until_cancelled(task).await;
         };
         self.tasks.spawn_on(task.instrument(tracing::debug_span!("task", name)), &self.handle);
+    }
+
+    fn panicked(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.panicked.cancelled())
     }
 
     fn blocking(&self, job: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
@@ -57,13 +87,13 @@ impl Exec for HostExec {
     fn close(&self, patience: Duration) -> BoxFuture<'_, usize> {
         Box::pin(async move {
             self.tasks.close();
-            if tokio::time::timeout(patience, self.tasks.wait()).await.is_ok() {
-                return 0;
+            let mut disorderly = 0;
+            if tokio::time::timeout(patience, self.tasks.wait()).await.is_err() {
+                disorderly = self.tasks.len();
+                self.stop.cancel();
+                self.tasks.wait().await;
             }
-            let left = self.tasks.len();
-            self.stop.cancel();
-            self.tasks.wait().await;
-            left
+            disorderly + usize::from(self.panicked.is_cancelled())
         })
     }
 }
@@ -115,6 +145,26 @@ mod tests {
         let exec = exec();
         exec.spawn("test", Box::pin(std::future::pending()));
         assert_eq!(exec.close(Duration::from_millis(1)).await, 1);
+    }
+
+    fn panics() -> BoxFuture<'static, ()> {
+        Box::pin(async { panic!("in the task") })
+    }
+
+    #[tokio::test]
+    async fn a_task_that_panics_puts_the_node_in_doubt() {
+        let exec = exec();
+        exec.spawn("test", panics());
+        exec.panicked().await;
+        assert_eq!(exec.close(Duration::from_secs(5)).await, 1);
+    }
+
+    #[tokio::test]
+    async fn a_task_apart_that_panics_concerns_nobody_else() {
+        let exec = exec();
+        exec.spawn_apart("test", panics());
+        assert_eq!(exec.close(Duration::from_secs(5)).await, 0);
+        assert!(tokio::time::timeout(Duration::ZERO, exec.panicked()).await.is_err());
     }
 
     #[tokio::test]

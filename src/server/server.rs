@@ -166,7 +166,7 @@ impl<H: Handler> Shared<H> {
             return;
         };
         let task = Arc::clone(self).serve_one(Arc::clone(name), link, (place, open));
-        self.env.exec.spawn("connection", Box::pin(self.tasks.track_future(task)));
+        self.env.exec.spawn_apart("connection", Box::pin(self.tasks.track_future(task)));
     }
 
     async fn serve_one(self: Arc<Self>, listener: Arc<str>, link: Link, _held: (Place, Open)) {

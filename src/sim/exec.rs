@@ -74,6 +74,10 @@ impl Exec for SimExec {
         }
     }
 
+    fn panicked(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+
     fn blocking(&self, job: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
         let this = self.clone();
         self.start("blocking", async move {
