@@ -75,9 +75,7 @@ impl Shard {
 
     /// Works until it is `ended`, or nobody can ask any more. Who waits then learns it from the dropped answer.
     pub(crate) async fn run(mut self, mut mailbox: mpsc::Receiver<Command>, ended: CancellationToken) {
-        for outcome in self.groups.handle_loaded(self.moment()) {
-            self.settle(outcome);
-        }
+        self.groups.handle_loaded(self.moment());
         let mut commands = Vec::new();
         loop {
             let wake = self.clock.sleep_until(self.deadline());

@@ -16,9 +16,7 @@ fn reloaded(world: &World, config: Config) -> World {
         let again = coordinator::CoordinatorRecord::decode(&key, value.as_deref()).expect("it was encoded");
         after.groups.replay(again);
     }
-    for outcome in after.groups.handle_loaded(after.at) {
-        after.settle(outcome);
-    }
+    after.groups.handle_loaded(after.at);
     after
 }
 
