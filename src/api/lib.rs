@@ -13,6 +13,7 @@
 
 mod adapter;
 mod alter_configs;
+mod altered;
 mod api_versions;
 mod authorized;
 mod create_partitions;
