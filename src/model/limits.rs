@@ -13,6 +13,11 @@ impl Limits {
     pub const RECEIVE_BUFFER_BYTES: usize = 256 << 10;
     /// Tail cache of all partitions together.
     pub const TAIL_CACHE_BYTES: usize = 16 << 20;
+    /// Strings, structures and tagged fields that one message may hold: several times what Kafka's largest clusters put in
+    /// one. In memory each costs up to some hundred bytes, however few it takes on the wire.
+    pub const MESSAGE_ELEMENTS_MAX: usize = 1 << 20;
+    /// Records of a refused batch whose causes are told one by one; a batch may hold millions.
+    pub const REJECTED_RECORDS_NAMED: usize = 1000;
     /// What all fetch sessions together remember; who finds no room is served without one.
     pub const FETCH_SESSIONS_BYTES: usize = 32 << 20;
     /// What a record batch may decompress to, whatever its header says.

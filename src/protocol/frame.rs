@@ -232,7 +232,7 @@ mod tests {
             let mut frame = encode_response(7, 12, version, &HeartbeatResponse::default()).expect("encodes");
             frame.advance(4);
             assert_eq!(decode_response_header(&mut frame, 12, version).expect("decodes"), 7);
-            assert!(crate::check_response(12, version, &frame).is_ok());
+            assert!(crate::preflight::check_response(12, version, &frame).is_ok());
         }
         let cut = Bytes::from_static(&[0, 0, 0, 1]);
         assert!(matches!(decode_response_header(&mut cut.clone(), 12, 4), Err(FrameError::Tags)));

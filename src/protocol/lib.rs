@@ -32,5 +32,5 @@ pub use frame::{
 };
 pub use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, Message, Request, StrBytes};
 pub use message::{DecodeError, decode, decode_response};
-pub use preflight::{ELEMENTS_MAX, PreflightError, check, check_request, check_response};
+pub use preflight::{PreflightError, check, check_request};
 pub use wire::{FromWire, ToWire};

@@ -3,17 +3,15 @@
 //! It follows the table of the message's version and refuses what a decoder might believe: a length that the bytes left
 //! could not fill with the smallest elements, a null where there is none, a tagged field that takes more or fewer bytes
 //! than it declares, tags that do not rise, bytes left over. What passes makes the decoders behind it allocate in
-//! proportion to the frame and never more than `ELEMENTS_MAX` elements; it allocates nothing itself.
+//! proportion to the frame and never more than `Limits::MESSAGE_ELEMENTS_MAX` elements; it allocates nothing itself.
 //!
 //! Kafka: none. Its decoders check only that an array is no longer than the bytes that remain.
+
+use model::Limits;
 
 use crate::schema::{Field, Kind, Schema};
 use crate::tables::api;
 use crate::varint;
-
-/// Strings, structures and tagged fields that one message may hold: several times what Kafka's largest clusters put in
-/// one. In memory each costs up to some hundred bytes, however few it takes on the wire.
-pub const ELEMENTS_MAX: usize = 1 << 20;
 
 /// Why a message is not what its table says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -51,7 +49,7 @@ pub enum PreflightError {
     #[error("a tagged field does not fill its declared size")]
     TagSize,
     /// More elements than any client has reason to send.
-    #[error("more than {ELEMENTS_MAX} elements")]
+    #[error("more than {} elements", Limits::MESSAGE_ELEMENTS_MAX)]
     TooMany,
     /// Bytes are left after the message.
     #[error("{0} bytes are left after the message")]
@@ -70,7 +68,7 @@ pub fn check_request(api_key: i16, version: i16, body: &[u8]) -> Result<(), Pref
 ///
 /// # Errors
 /// Where the body is not what the table of this version says.
-pub fn check_response(api_key: i16, version: i16, body: &[u8]) -> Result<(), PreflightError> {
+pub(crate) fn check_response(api_key: i16, version: i16, body: &[u8]) -> Result<(), PreflightError> {
     check(api(api_key).ok_or(PreflightError::UnknownApi(api_key))?.response, version, body)
 }
 
@@ -197,7 +195,7 @@ impl Walk<'_> {
 
     fn count(&mut self, elements: usize) -> Result<(), PreflightError> {
         self.elements += elements;
-        if self.elements > ELEMENTS_MAX { Err(PreflightError::TooMany) } else { Ok(()) }
+        if self.elements > Limits::MESSAGE_ELEMENTS_MAX { Err(PreflightError::TooMany) } else { Ok(()) }
     }
 }
 

@@ -85,7 +85,7 @@ impl SimDisk {
     }
 
     /// As `new`; what happens is noted in `history`.
-    pub fn with_history(seed: u64, history: History) -> Self {
+    pub(crate) fn with_history(seed: u64, history: History) -> Self {
         let state = State {
             rng: Rng::with_seed(seed),
             history,

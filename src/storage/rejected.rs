@@ -2,14 +2,14 @@
 //!
 //! Kafka: `RecordValidationException`, `LogValidator.ApiRecordError`; KIP-467.
 
-use model::{ErrorCode, Timestamp};
+use model::{ErrorCode, Limits, Timestamp};
 
 /// Records of one batch that were refused.
 #[derive(Clone, Debug, Default)]
 pub struct RejectedRecords {
     /// How many.
     pub count: usize,
-    /// The first of them, at most [`RejectedRecords::NAMED_MAX`].
+    /// The first of them, at most `Limits::REJECTED_RECORDS_NAMED`.
     pub first: Vec<RejectedRecord>,
 }
 
@@ -39,12 +39,9 @@ pub enum RejectionCause {
 }
 
 impl RejectedRecords {
-    /// So many are named; a batch may hold millions.
-    pub const NAMED_MAX: usize = 1000;
-
     pub(crate) fn push(&mut self, index: i32, cause: RejectionCause) {
         self.count += 1;
-        if self.first.len() < Self::NAMED_MAX {
+        if self.first.len() < Limits::REJECTED_RECORDS_NAMED {
             self.first.push(RejectedRecord { index, cause });
         }
     }

@@ -39,7 +39,7 @@ impl Codec {
     ///
     /// # Errors
     /// [`CodecError::Unknown`] from 5 on.
-    pub fn from_id(id: u8) -> Result<Self, CodecError> {
+    pub(crate) fn from_id(id: u8) -> Result<Self, CodecError> {
         Self::ALL.get(usize::from(id)).copied().ok_or(CodecError::Unknown { id })
     }
 

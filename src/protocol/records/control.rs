@@ -37,7 +37,7 @@ pub enum ControlRecord {
 
 impl ControlRecord {
     /// The number of its type.
-    pub fn control_type(&self) -> i16 {
+    pub(crate) fn control_type(&self) -> i16 {
         match self {
             Self::Abort(_) => 0,
             Self::Commit(_) => 1,

@@ -92,7 +92,7 @@ impl MetadataRecord {
     ///
     /// # Errors
     /// Where the version does not exist or cannot carry what the record says.
-    pub fn encode_version(&self, version: i16) -> Result<Bytes, RecordError> {
+    fn encode_version(&self, version: i16) -> Result<Bytes, RecordError> {
         let mut out = BytesMut::new();
         for number in [FRAME_VERSION, self.record_type(), u32::from(version.unsigned_abs())] {
             varint::put_unsigned(number, |byte| out.put_u8(byte));

@@ -80,7 +80,7 @@ macro_rules! values {
             ///
             /// # Errors
             /// Where the version does not exist or cannot carry what the record says.
-            pub fn encode_version(&self, version: i16) -> Result<Bytes, RecordError> {
+            fn encode_version(&self, version: i16) -> Result<Bytes, RecordError> {
                 let mut out = BytesMut::new();
                 out.put_i16(version);
                 codec::write(self, &mut out, version)?;
@@ -115,4 +115,23 @@ values! {
 fn prefixed(bytes: &[u8]) -> Result<(i16, &[u8]), RecordError> {
     let (prefix, message) = bytes.split_first_chunk().ok_or(RecordError::Short)?;
     Ok((i16::from_be_bytes(*prefix), message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offset_values_of_every_version_come_back() {
+        let value = OffsetCommitValue { offset: 7, commit_timestamp: 9, ..Default::default() };
+        let with_expiry = value.clone().with_expire_timestamp(11);
+        for version in 0..=4 {
+            let bytes = value.encode_version(version).unwrap();
+            assert_eq!(OffsetCommitValue::decode(&bytes), Ok(value.clone()));
+        }
+        assert_eq!(with_expiry.encode().unwrap()[..2], [0, 1]);
+        assert_eq!(OffsetCommitValue::decode(&with_expiry.encode().unwrap()), Ok(with_expiry));
+        let unknown = RecordError::UnknownVersion { record_type: 1, version: 5 };
+        assert_eq!(OffsetCommitValue::decode(&[0, 5, 0]), Err(unknown));
+    }
 }

@@ -11,17 +11,18 @@ use bytes::Bytes;
 use common::random_message;
 use fastrand::Rng;
 use kafka_protocol::protocol::Request;
+use model::Limits;
 use mutate::mutate;
 use protocol::messages::*;
 use protocol::schema::{Field, Kind, Schema};
 use protocol::tables::api;
-use protocol::{ELEMENTS_MAX, PreflightError, check, check_request, decode, decode_response};
+use protocol::{PreflightError, check, check_request, decode, decode_response};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// The dearest element is some hundred bytes in memory and a byte or two on the wire; `ELEMENTS_MAX` bounds the sum.
+/// The dearest element is some hundred bytes in memory and a byte or two on the wire; `Limits::MESSAGE_ELEMENTS_MAX` bounds the sum.
 const MULTIPLE_MAX: usize = 40;
 /// Errors carry a backtrace where one is asked for.
 const FIXED_BYTES: usize = 64 << 10;
@@ -70,7 +71,7 @@ fn hostile_lengths_allocate_nothing() {
 }
 
 fn elements_are_counted() {
-    let topics = ELEMENTS_MAX + 1;
+    let topics = Limits::MESSAGE_ELEMENTS_MAX + 1;
     let mut body = (topics as i32).to_be_bytes().to_vec();
     body.resize(4 + 2 * topics, 0);
     let taken = allocated(|| {

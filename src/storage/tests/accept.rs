@@ -5,7 +5,7 @@ mod common;
 
 use bytes::Bytes;
 use common::*;
-use model::{ErrorCode, LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, Timestamp};
+use model::{ErrorCode, LeaderEpoch, Limits, Offset, ProducerEpoch, ProducerId, Sequence, Timestamp};
 use protocol::batch::{Batch, BatchBuilder, Codec, TimestampType, set_base_offset};
 use storage::{
     AppendError, CleanupPolicy, LogConfig, Origin, RejectedRecord, RejectedRecords, RejectionCause,
@@ -160,7 +160,7 @@ fn of_very_many_refused_records_only_the_first_are_named() {
     let AppendError::RejectedRecords(rejected) = refused(compacted, &builder.build()) else {
         panic!("it was refused for something else");
     };
-    assert_eq!((rejected.count, rejected.first.len()), (5000, RejectedRecords::NAMED_MAX));
+    assert_eq!((rejected.count, rejected.first.len()), (5000, Limits::REJECTED_RECORDS_NAMED));
 }
 
 #[test]
