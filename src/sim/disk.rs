@@ -164,7 +164,7 @@ impl SimDisk {
     }
 
     /// Changes that were tried through handles of the dead: a destructor wrote. Must be 0.
-    pub fn late_writes(&self) -> u64 {
+    pub(crate) fn late_writes(&self) -> u64 {
         self.state().late_writes
     }
 
