@@ -1,7 +1,8 @@
 //! Hash maps that behave the same in every run.
 //!
-//! FxHash: fast on short keys, no random seed, so that one seed of the simulator is one history. Keys that a client
-//! chooses are bounded elsewhere (`Limits`), so a flood of collisions costs the one who made it.
+//! FxHash: fast on short keys, no random seed, so that one seed of the simulator is one history. But who chooses the keys
+//! can make them collide, and then each look-up walks over all of them: names and numbers that a client chooses, many at a
+//! time, belong in a `BTreeMap`.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
