@@ -44,14 +44,8 @@ const EXPLAINED: &[Explained] = &[
     row(
         "ApiVersions/",
         "",
-        "FinalizedFeatures.M",
-        "the metadata version is 30, the last that today's consoles know by name",
-    ),
-    row(
-        "ApiVersions/",
-        "",
         "only here: {Name='metadata.version'",
-        "the metadata version is 30, and kraft.version is 1 from the start",
+        "the metadata version is 30, the last that today's consoles know by name, and kraft.version is 1 from the start",
     ),
     row("Produce/", "", "PartitionResponses.BaseOffset: ", SHIFTED),
     row("Produce/", "", "PartitionResponses.ErrorMessage: null | ", MESSAGE),
@@ -70,7 +64,6 @@ const EXPLAINED: &[Explained] = &[
     row("bad_batch/log_append_time", "", "", "a producer must not say LogAppendTime; Kafka 4.4 takes it"),
     row("bad_batch/transactional", "", "", NO_TRANSACTIONS),
     row("bad_batch/and_a_cut_second", "", "", "Kafka drops a cut batch behind a whole one in silence"),
-    row("bad_batch/end", "", "Offset: ", SHIFTED),
     row(
         "Fetch/",
         "",
