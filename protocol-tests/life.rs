@@ -58,6 +58,21 @@ fn a_second_node_in_the_same_folder_is_refused() {
     assert_eq!(other.status.code(), Some(1), "{other:?}");
 }
 
+#[test]
+fn a_folder_of_another_cluster_is_refused_with_cause_and_remedy_and_stays_as_it_is() {
+    let mut node = Node::start();
+    let before = cluster_id(&node);
+    node.stop(Signal::TERM);
+    let refused =
+        node.command("serve").env("CLUSTER_ID", "5L6g3nShT-eMCtK--X86sw").output().expect("it runs");
+    assert!(!refused.status.success());
+    let said = String::from_utf8_lossy(&refused.stdout);
+    let cause = format!("Expected 5L6g3nShT-eMCtK--X86sw, but read {before}");
+    assert!(said.contains(&cause) && said.contains(&format!("Set CLUSTER_ID={before}")), "{said}");
+    node.restart();
+    assert_eq!(cluster_id(&node), before);
+}
+
 fn cluster_id(node: &Node) -> String {
     let id = node.start.iter().find_map(|line| Some(line.split_once("cluster_id=")?.1));
     id.expect("a line with the cluster's id").split(' ').next().expect("a word").to_owned()

@@ -14,6 +14,9 @@ use crate::config::{Config, unreachable};
 pub(crate) fn starting(config: &Config) {
     let data = config.log_dirs().iter().map(|dir| absolute(dir)).collect::<Vec<_>>().join(", ");
     info!(version = env!("CARGO_PKG_VERSION"), node_id = config.node_id().0, data, "Ottla starts");
+    if let Some(bytes) = config.memory.limit() {
+        info!(mib = bytes >> 20, tail_cache_mib = config.memory.tail_bytes() >> 20, "memory limit");
+    }
     for listener in &config.listeners {
         let told = listener.advertised.as_ref().map_or_else(|| "nothing".to_owned(), ToString::to_string);
         info!(name = listener.name, address = %listener.bind, clients_are_told = told, "listener");

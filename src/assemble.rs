@@ -2,6 +2,7 @@
 //!
 //! The listeners are bound first, so that a client that comes early waits instead of failing, and serve last.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,7 +63,7 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> Result<(), Star
         warn!(%error, "the limit of open files could not be raised");
     }
     let exec = HostExec::new(Handle::current(), Limits::FLUSHES_AT_ONCE * config.log_dirs().len());
-    run_in(host_env(exec), config, shutdown).await
+    run_in(host_env(exec, config.memory.tcp()), config, shutdown).await
 }
 
 /// Runs a node in a world: this machine's, or a simulated one.
@@ -79,10 +80,10 @@ pub async fn run_in(env: Env, config: Config, shutdown: CancellationToken) -> Re
     ended.and(closed)
 }
 
-fn host_env(exec: HostExec) -> Env {
+fn host_env(exec: HostExec, tcp: TcpConfig) -> Env {
     let clock = Arc::new(HostClock::new());
     let exec = Arc::new(exec);
-    let net = TcpNet::new(clock.clone(), exec.clone(), TcpConfig::default());
+    let net = TcpNet::new(clock.clone(), exec.clone(), tcp);
     Env { clock, exec, net: Arc::new(net), disk: Arc::new(HostDisk), rng: Arc::new(HostRng) }
 }
 
@@ -157,15 +158,10 @@ fn open_folders(env: &Env, config: &Config) -> Result<(ClusterId, Vec<Arc<LogFol
     let dirs = config.log_dirs();
     let found =
         dirs.iter().map(|dir| LogFolder::read_meta(env.disk.as_ref(), dir)).collect::<Result<Vec<_>, _>>()?;
-    let cluster_id = found
-        .into_iter()
-        .flatten()
-        .map(|meta| meta.cluster_id)
-        .next()
-        .or_else(|| config.cluster_id.clone())
+    let cluster_id = settle_cluster_id(&dirs, &found, config.cluster_id.as_ref())?
         .unwrap_or_else(|| ClusterId::from(env.rng.uuid().to_string()));
-    let tail = TailBudget::new(Limits::TAIL_CACHE_BYTES);
-    let open = |dir: &std::path::PathBuf| {
+    let tail = TailBudget::new(config.memory.tail_bytes());
+    let open = |dir: &PathBuf| {
         let identity = MetaProperties {
             cluster_id: cluster_id.clone(),
             node_id: config.node_id(),
@@ -175,4 +171,22 @@ fn open_folders(env: &Env, config: &Config) -> Result<(ClusterId, Vec<Arc<LogFol
     };
     let folders = dirs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
     Ok((cluster_id, folders))
+}
+
+/// The id that all folders have and `told` does not contradict; looked at before anything is written to one of them.
+fn settle_cluster_id(
+    dirs: &[PathBuf],
+    found: &[Option<MetaProperties>],
+    told: Option<&ClusterId>,
+) -> Result<Option<ClusterId>, FolderError> {
+    let mut settled = told;
+    for (dir, meta) in dirs.iter().zip(found) {
+        let Some(found) = meta.as_ref().map(|meta| &meta.cluster_id) else { continue };
+        let expected = *settled.get_or_insert(found);
+        if expected != found {
+            let (found, expected) = (found.clone(), expected.clone());
+            return Err(FolderError::OtherCluster { folder: dir.clone(), found, expected });
+        }
+    }
+    Ok(settled.cloned())
 }

@@ -37,6 +37,7 @@ pub use remark::Remark;
 pub use support::support;
 
 use crate::logging::{Format, Logging};
+use crate::memory::Memory;
 
 /// What a node was told to be.
 #[derive(Debug)]
@@ -53,6 +54,8 @@ pub struct Config {
     pub(crate) remarks: Vec<Remark>,
     /// Whether this process runs in a container.
     pub(crate) in_container: bool,
+    /// What it may take; without a limit until somebody looks.
+    pub(crate) memory: Memory,
     connections_per_ip: Map<IpAddr, usize>,
     origins: BTreeMap<String, String>,
 }
@@ -188,6 +191,7 @@ impl Config {
             remarks: remarks.into_all(),
             connections_per_ip: rooms::connections_per_ip(&overrides)?,
             in_container: reach::in_container(sources.variable("KUBERNETES_SERVICE_HOST").is_some()),
+            memory: Memory::default(),
             broker,
             origins,
         })

@@ -9,3 +9,4 @@ pub mod serve;
 
 mod announce;
 mod logging;
+mod memory;

@@ -13,9 +13,11 @@ use tracing::{error, info, warn};
 use crate::announce;
 use crate::assemble::{self, StartError};
 use crate::config::Config;
+use crate::memory::Memory;
 
 /// Runs the node of this configuration.
-pub fn serve(config: Config) -> ExitCode {
+pub fn serve(mut config: Config) -> ExitCode {
+    config.memory = Memory::of_this_process();
     config.logging.start();
     announce::starting(&config);
     announce::check_reach(&config);

@@ -9,10 +9,12 @@ mod clock;
 mod disk;
 mod exec;
 mod limit;
+mod memory;
 mod rng;
 
 pub use clock::HostClock;
 pub use disk::HostDisk;
 pub use exec::HostExec;
 pub use limit::raise_open_files;
+pub use memory::memory_limit;
 pub use rng::HostRng;

@@ -246,7 +246,8 @@ pub enum FolderError {
     },
     /// It is of another cluster.
     #[error(
-        "log folder {folder} belongs to cluster {found}, not {expected}; use an empty folder or the right cluster.id"
+        "Invalid cluster.id in: {folder}/meta.properties. Expected {expected}, but read {found}: the folder belongs to another \
+         cluster. Set CLUSTER_ID={found} or leave CLUSTER_ID out, or use another folder in log.dirs"
     )]
     OtherCluster {
         /// The log folder.
