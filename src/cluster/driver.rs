@@ -23,7 +23,7 @@ use tracing::{debug, error, info, warn};
 
 use crate::description::QuorumDescription;
 use crate::flusher::Flusher;
-use crate::metadata_log;
+use crate::metadata_log::{self, with_space};
 use crate::publisher::{Answer, Publisher};
 use crate::snapshot::{self, Snapshot};
 use crate::{Boot, Config, FatalError, quorum_state};
@@ -117,11 +117,11 @@ impl Driver {
         closing: &CancellationToken,
     ) -> Result<(), FatalError> {
         loop {
-            self.settle()?;
+            self.settle().await?;
             match self.next(commands, closing).await {
                 Event::Close => return self.close().await,
                 Event::Flushed(asked, job, result) => self.flushed(asked, job, result)?,
-                Event::Asked(Command::Decide(decide)) => self.decide(decide)?,
+                Event::Asked(Command::Decide(decide)) => self.decide(decide).await?,
                 Event::Asked(Command::Describe(give)) => drop(give.send(self.describe())),
                 Event::Due => self.quorum.handle_tick(self.env.clock.now()),
             }
@@ -154,23 +154,27 @@ impl Driver {
     }
 
     /// Does what the core asks until it asks for nothing more.
-    fn settle(&mut self) -> Result<(), FatalError> {
+    async fn settle(&mut self) -> Result<(), FatalError> {
         loop {
             let actions = self.quorum.take_actions();
             if actions.is_empty() {
                 return Ok(());
             }
             for action in actions {
-                self.perform(action)?;
+                self.perform(action).await?;
             }
         }
     }
 
-    fn perform(&mut self, action: Action) -> Result<(), FatalError> {
+    async fn perform(&mut self, action: Action) -> Result<(), FatalError> {
+        let (clock, now) = (&*self.env.clock, self.env.clock.wall());
         match action {
-            Action::Persist(hard) => quorum_state::write(&self.log, &hard)?,
+            Action::Persist(hard) => {
+                with_space(clock, &mut self.log, |log| Ok(quorum_state::write(log, &hard)?)).await?;
+            }
             Action::AppendControl(batch) => {
-                metadata_log::append_control(&mut self.log, &batch, self.env.clock.wall())?;
+                let append = |log: &mut Log| metadata_log::append_control(log, &batch, now);
+                with_space(clock, &mut self.log, append).await?;
             }
             Action::Flush { end, truncations } => {
                 self.flusher.ask(&self.env, &mut self.log, (end, truncations));
@@ -224,14 +228,19 @@ impl Driver {
         ));
     }
 
-    fn decide(&mut self, decide: Box<dyn FnOnce(&Controller) -> Decided + Send>) -> Result<(), FatalError> {
+    async fn decide(
+        &mut self,
+        decide: Box<dyn FnOnce(&Controller) -> Decided + Send>,
+    ) -> Result<(), FatalError> {
         let Some((epoch, controller)) = &mut self.controller else { return Ok(()) };
         let decided = decide(controller);
         if !decided.records.is_empty() {
             let count = decided.records.len() as u32;
             let Ok(appended) = self.quorum.append(self.env.clock.now(), *epoch, count) else { return Ok(()) };
             let at = (appended.base_offset, appended.epoch);
-            let end = metadata_log::append(&mut self.log, at, &decided.records, self.env.clock.wall())?;
+            let (clock, now) = (&*self.env.clock, self.env.clock.wall());
+            let append = |log: &mut Log| metadata_log::append(log, at, &decided.records, now);
+            let end = with_space(clock, &mut self.log, append).await?;
             let (image, _) = controller.image().apply(&decided.records, end).map_err(|error| {
                 FatalError::Apply(format!("a decision of this node's controller: {error}"))
             })?;

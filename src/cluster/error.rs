@@ -51,6 +51,14 @@ pub enum BootError {
     },
 }
 
+impl FatalError {
+    /// Whether there is no space left, which heals by itself.
+    pub(crate) fn is_disk_full(&self) -> bool {
+        use storage::{AppendError, StorageError::DiskFull};
+        matches!(self, Self::Storage(DiskFull { .. }) | Self::Append(AppendError::Storage(DiskFull { .. })))
+    }
+}
+
 /// The node cannot go on: what it promised is in doubt. The process ends.
 #[derive(Debug, Error)]
 pub enum FatalError {

@@ -2,6 +2,9 @@
 //!
 //! Kafka: `KafkaMetadataLog`.
 
+use std::time::Duration;
+
+use env::Clock;
 use model::{LeaderEpoch, Limits, Offset, Timestamp, TopicPartition, Uuid};
 use protocol::batch::{self, BatchBuilder, BatchError};
 use protocol::records::ControlRecord;
@@ -13,6 +16,9 @@ use crate::{FatalError, convert, snapshot};
 
 /// The topic's id, the same in every cluster.
 pub(crate) const TOPIC_ID: Uuid = Uuid([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+
+/// How often a full disk is looked at again.
+const LOOK_FOR_SPACE: Duration = Duration::from_secs(1);
 
 /// The topic's one partition.
 pub(crate) fn topic_partition() -> TopicPartition {
@@ -56,6 +62,24 @@ pub(crate) fn append_control(
         snapshot::append_control(&mut batch, &convert::control_record(record));
     }
     write(log, control.base_offset, control.epoch, batch, now)
+}
+
+/// Writes as soon as there is space for it. Until then the whole quorum's machine waits, as it does for a slow disk: what
+/// it has decided must not be overtaken, and a full disk heals by itself.
+pub(crate) async fn with_space<T>(
+    clock: &dyn Clock,
+    log: &mut Log,
+    mut write: impl FnMut(&mut Log) -> Result<T, FatalError>,
+) -> Result<T, FatalError> {
+    loop {
+        match write(log) {
+            Err(error) if error.is_disk_full() => {
+                tracing::warn!(%error, "the metadata log waits for space");
+                clock.sleep(LOOK_FOR_SPACE).await;
+            }
+            result => return result,
+        }
+    }
 }
 
 fn write(

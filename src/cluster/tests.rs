@@ -186,6 +186,39 @@ fn a_snapshot_waits_until_there_is_space_for_it() {
 }
 
 #[test]
+fn a_decision_waits_for_space_and_the_node_goes_on() {
+    let (world, node) = world();
+    world.run(async {
+        let (mut case, _) = Case::start(&node, NEVER).await.expect("boots");
+        set_free(&node, 10);
+        let heals = async {
+            case.clock.sleep(Duration::from_secs(30)).await;
+            node.disk().set_capacity(u64::MAX);
+        };
+        let (first, ()) = tokio::join!(case.block(), heals);
+        assert!(case.block().await > first);
+        assert!(case.fatal.try_recv().is_err(), "it did not end");
+    });
+}
+
+#[test]
+fn a_node_that_starts_without_any_space_waits_for_it() {
+    let (world, node) = world();
+    world.run(async { drop(Case::start(&node, NEVER).await.expect("boots")) });
+    node.kill();
+    let clock = world.node("operator").boot().clock;
+    world.run(async {
+        set_free(&node, 0);
+        let heals = async {
+            clock.sleep(Duration::from_secs(30)).await;
+            node.disk().set_capacity(u64::MAX);
+        };
+        let (started, ()) = tokio::join!(Case::start(&node, NEVER), heals);
+        started.expect("boots");
+    });
+}
+
+#[test]
 fn a_log_longer_than_one_read_is_read_whole() {
     let (world, node) = world();
     let assignment = |index| controller::NewTopic {
