@@ -13,6 +13,7 @@ mod blocking;
 mod committed;
 mod committer;
 mod error;
+mod failed;
 mod folders;
 mod partition;
 mod partitions;

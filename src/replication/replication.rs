@@ -2,19 +2,20 @@
 //!
 //! Kafka: `ReplicaManager.applyDelta`, `LogManager`.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use env::Env;
 use metadata::config::Overrides;
 use metadata::{Delta, Image};
 use model::{LeaderEpoch, NodeId, Offset, PartitionIndex, TopicIdPartition};
-use storage::{FoundLog, LogFolder, StorageError};
+use storage::{FoundLog, LogFolder};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use crate::assignment::{Assignment, Change, Settings};
 use crate::blocking::blocking;
+use crate::failed::{Failed, OpenError};
 use crate::folders::{FolderDescription, Folders};
 use crate::partitions::Partitions;
 use crate::upkeep;
@@ -40,6 +41,9 @@ pub struct Replication {
     pub(crate) config: Config,
     pub(crate) folders: Folders,
     pub(crate) partitions: Partitions,
+    pub(crate) failed: Failed,
+    /// Held while partitions are opened and deleted.
+    changing: Mutex<()>,
     /// Whether all partitions were opened: a checkpoint before that would forget those that were not.
     pub(crate) is_open: AtomicBool,
 }
@@ -58,6 +62,8 @@ impl Replication {
             config,
             folders,
             partitions: Partitions::default(),
+            failed: Failed::default(),
+            changing: Mutex::default(),
             is_open: AtomicBool::new(false),
         });
         upkeep::start(&replication, closing);
@@ -67,17 +73,17 @@ impl Replication {
     /// A partition of this node by its topic's name.
     ///
     /// # Errors
-    /// This node does not hold it.
+    /// This node does not hold it, or could not open its log.
     pub fn partition(&self, topic: &str, index: PartitionIndex) -> Result<Arc<Partition>, PartitionError> {
-        self.partitions.by_name(topic, index)
+        self.partitions.by_name(topic, index).map_err(|error| self.failed.explain_name(topic, index, error))
     }
 
     /// A partition of this node by its topic's id.
     ///
     /// # Errors
-    /// This node does not hold it.
+    /// This node does not hold it, or could not open its log.
     pub fn partition_by_id(&self, id: TopicIdPartition) -> Result<Arc<Partition>, PartitionError> {
-        self.partitions.by_id(id)
+        self.partitions.by_id(id).map_err(|error| self.failed.explain_id(id, error))
     }
 
     /// All partitions of this node, sorted by topic and number.
@@ -130,13 +136,23 @@ impl Replication {
     }
 
     fn make(self: &Arc<Self>, change: Change) {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         for id in change.deleted {
+            self.failed.remove(id);
             if let Some(partition) = self.partitions.remove(id) {
                 partition.delete();
                 self.folders.gone(partition.folder);
             }
         }
         for assignment in change.assigned {
+            self.assign(assignment);
+        }
+    }
+
+    /// Opens what could not be opened before, for a reason that may have gone. Waits for the disk.
+    pub(crate) fn reopen(self: &Arc<Self>) {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        for assignment in self.failed.take_healing() {
             self.assign(assignment);
         }
     }
@@ -151,6 +167,7 @@ impl Replication {
                 Ok(partition) => partition,
                 Err(error) => {
                     error!(partition = %assignment.name, %error, "a partition could not be opened");
+                    self.failed.insert(assignment, error);
                     return;
                 }
             },
@@ -170,9 +187,10 @@ impl Replication {
         let log = folder
             .logs
             .open_log(&assignment.name, assignment.id.topic_id, assignment.config.clone(), now)
-            .inspect_err(|_| {
+            .map_err(|error| {
                 self.folders.doubt(at);
                 self.folders.gone(at);
+                OpenError::Storage { at, error }
             })?;
         let restored = folder.logs.high_watermark(&assignment.name).unwrap_or(Offset(0));
         let partition = Arc::new(Partition::new(
@@ -182,6 +200,7 @@ impl Replication {
             (assignment.min_isr, restored),
         ));
         self.partitions.insert(partition.clone());
+        self.failed.remove(assignment.id);
         Ok(partition)
     }
 
@@ -238,14 +257,6 @@ fn is_stray(image: &Image, found: &FoundLog) -> bool {
         return name.topic.as_str() != CLUSTER_METADATA;
     };
     !topic.partitions.contains_key(&name.partition) || found.topic_id.is_some_and(|id| id != topic.id)
-}
-
-#[derive(Debug, thiserror::Error)]
-enum OpenError {
-    #[error("no log folder works, or it may lie in one that is offline")]
-    NoFolder,
-    #[error(transparent)]
-    Storage(#[from] StorageError),
 }
 
 impl Change {

@@ -93,6 +93,10 @@ impl Case {
         self.replication.partition("orders", 0).expect("it is held here")
     }
 
+    fn missing(&self) -> Option<PartitionError> {
+        self.replication.partition("orders", 0).err()
+    }
+
     fn append(&self, value: &str) -> Offset {
         self.append_decided_in(LeaderEpoch::NONE, value).expect("appended")
     }
@@ -244,11 +248,39 @@ fn a_partition_that_may_lie_in_an_offline_folder_does_not_begin_anew_in_another(
     node.disk().fail(Kind::Name, "/d/orders-0", 0, 1);
     world.run(async {
         let case = Case::start_in(&["/d", "/e"], &node, &topic_in_epoch(1)).await;
-        assert!(case.replication.partition("orders", 0).is_err());
+        assert_eq!(case.missing(), Some(PartitionError::Offline));
         case.replication.apply_all(&image(&topic_in_epoch(2)).0).await;
-        assert!(case.replication.partition("orders", 0).is_err());
+        assert_eq!(case.missing(), Some(PartitionError::Offline));
+        let id = model::TopicIdPartition { topic_id: TOPIC, partition: 0 };
+        assert_eq!(case.replication.partition_by_id(id).err(), Some(PartitionError::Offline));
         assert!(!case.env.disk.exists(Path::new("/e/orders-0")).expect("a disk"));
     });
+}
+
+#[test]
+fn a_partition_that_was_not_made_for_lack_of_space_is_made_when_there_is_some() {
+    for seed in 0..10 {
+        let world = World::new(seed);
+        let node = world.node("n");
+        world.run(async {
+            let case = Case::start(&node, &[]).await;
+            node.disk().set_capacity(1 << 40);
+            let free = case.env.disk.free_bytes(Path::new("/d")).expect("a disk");
+            node.disk().set_capacity((1 << 40) - free);
+            case.replication.apply_all(&image(&topic()).0).await;
+            assert_eq!(case.missing(), Some(PartitionError::Offline));
+            node.disk().set_capacity(u64::MAX);
+            case.env.clock.sleep(Duration::from_secs(6)).await;
+            assert_eq!(case.missing(), None);
+            let end = case.append("a");
+            case.commit(end).await.expect("committed");
+        });
+        node.power_loss();
+        world.run(async {
+            let case = Case::start(&node, &topic_in_epoch(1)).await;
+            assert_eq!(case.commit(Offset(1)).await, Ok(()), "seed {seed}");
+        });
+    }
 }
 
 #[test]

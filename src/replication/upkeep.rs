@@ -93,13 +93,17 @@ pub(crate) fn checkpoints(replication: &Arc<Replication>) {
     if !replication.is_open.load(Ordering::Acquire) {
         return;
     }
+    replication.reopen();
     let partitions = replication.partitions.all();
     for (at, folder) in replication.folders.iter() {
-        let here: Vec<_> = partitions
+        let mut here: Vec<_> = partitions
             .iter()
             .filter(|partition| partition.folder == at)
             .filter_map(|partition| partition.checkpoint())
             .collect();
+        // Of what could not be opened they go on saying what they said.
+        let failed = replication.failed.in_folder(at);
+        here.extend(failed.iter().map(|name| folder.logs.checkpointed(name)));
         if let Err(error) = folder.logs.checkpoint(&here) {
             warn!(folder = %folder.logs.path().display(), %error, "checkpoints were not written; the next round tries again");
         }

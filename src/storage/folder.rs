@@ -112,12 +112,27 @@ impl LogFolder {
         })
     }
 
+    /// A folder that could not be opened: offline for good, while the node goes on with its others.
+    pub fn offline_from_start(
+        disk: Arc<dyn Disk>,
+        folder: &Path,
+        identity: &MetaProperties,
+        error: &FolderError,
+    ) -> Self {
+        let state = FolderState::new(disk, folder.to_owned(), TailBudget::new(0));
+        let path = if let FolderError::Io { path, .. } = error { path } else { folder };
+        state.fail(path, &io::Error::other(error.to_string()));
+        let meta = MetaProperties { directory_id: None, ..identity.clone() };
+        let state = Arc::new(state);
+        Self { state, meta, was_clean: false, last_broker_epoch: None, _lock: Box::new(()) }
+    }
+
     /// The folder's path.
     pub fn path(&self) -> &Path {
         &self.state.path
     }
 
-    /// The folder's own id.
+    /// The folder's own id; zero of one that could not be opened.
     pub fn directory_id(&self) -> DirectoryId {
         self.meta.directory_id.unwrap_or_default()
     }
@@ -154,6 +169,7 @@ impl LogFolder {
 
     /// The partitions that lie in it, by name. What is being deleted, stray or unknown is not among them.
     pub fn partitions(&self) -> Result<Vec<FoundLog>, StorageError> {
+        self.state.check()?;
         let entries = self.state.checked(&self.state.path, self.state.disk.list(&self.state.path))?;
         let mut found = Vec::new();
         for entry in entries.iter().filter(|entry| entry.is_dir) {
@@ -178,7 +194,17 @@ impl LogFolder {
         self.state.high_watermark(topic_partition)
     }
 
-    /// Opens a partition's log; makes it where there is none. Once for each partition in this folder's life.
+    /// What the checkpoints say of a log that is not open.
+    pub fn checkpointed(&self, topic_partition: &TopicPartition) -> LogCheckpoint {
+        LogCheckpoint {
+            topic_partition: topic_partition.clone(),
+            recovery_point: self.state.recovery_point(topic_partition),
+            log_start: self.state.log_start(topic_partition),
+            high_watermark: self.state.high_watermark(topic_partition).unwrap_or(Offset(0)),
+        }
+    }
+
+    /// Opens a partition's log; makes it where there is none. Once for each partition in this folder's life, unless it failed.
     ///
     /// # Errors
     /// The disk failed or is full, or the folder is of another topic of that name.
@@ -204,6 +230,7 @@ impl LogFolder {
     /// Replaces the three checkpoints by what these logs say; they must be all logs of the folder, each as
     /// [`Log::checkpoint`] gave it. Renews the reserve where it can. Waits for the disk.
     pub fn checkpoint(&self, logs: &[LogCheckpoint]) -> Result<(), StorageError> {
+        self.state.check()?;
         self.state.reserve.restore(&*self.state.disk);
         self.state.write_checkpoints(logs)
     }

@@ -78,7 +78,8 @@ impl Log {
             place,
         };
         log.recover(opening)?;
-        log.settle_topic_id()?;
+        // The last step: a folder without it was left by a process that was killed, or that found no space.
+        let is_new = log.settle_topic_id()? || is_new;
         if is_new {
             let parent = log.epoch_file.parent_names(&log.place.folder.path);
             log.unsynced.push(parent);
@@ -310,8 +311,8 @@ impl Log {
         Ok((Producers::default(), Offset(0)))
     }
 
-    /// Compares the topic's id with the folder's; writes it where the folder has none.
-    fn settle_topic_id(&mut self) -> Result<(), StorageError> {
+    /// Compares the topic's id with the folder's; writes it where the folder has none, and gives back whether it did.
+    fn settle_topic_id(&mut self) -> Result<bool, StorageError> {
         let path = self.place.path.join(partition_metadata::FILE);
         let bytes = self.place.folder.read_file(&path)?;
         match bytes.as_deref().map(partition_metadata::parse) {
@@ -325,9 +326,10 @@ impl Log {
                 let text = partition_metadata::encode(self.topic_id);
                 self.unsynced.push(self.place.folder.write_file(&path, text.as_bytes())?);
                 self.names_changed();
+                return Ok(true);
             }
         }
-        Ok(())
+        Ok(false)
     }
 }
 

@@ -239,7 +239,7 @@ fn after_a_lost_flush(seed: u64, config: &LogConfig, flushes_that_succeed: u64) 
 
 #[test]
 fn what_a_failed_flush_left_in_memory_counts_only_after_it_was_written_again() {
-    for (seed, successes) in (0..40).flat_map(|seed| (0..6).map(move |successes| (seed, successes))) {
+    for (seed, successes) in (0..15).flat_map(|seed| (0..6).map(move |successes| (seed, successes))) {
         let (flushed, node) = after_a_lost_flush(seed, &LogConfig::default(), successes);
         assert_eq!(node.log.log_end(), flushed, "seed {seed}, {successes}");
         let expected: Vec<_> = (0..flushed.0 / 2).map(|n| (n * 2, n * 2 + 1)).collect();
@@ -250,7 +250,7 @@ fn what_a_failed_flush_left_in_memory_counts_only_after_it_was_written_again() {
 
 #[test]
 fn segments_that_a_failed_flush_left_keep_their_latest_timestamps() {
-    for (seed, successes) in (0..40).flat_map(|seed| (0..8).map(move |successes| (seed, successes))) {
+    for (seed, successes) in (0..15).flat_map(|seed| (0..8).map(move |successes| (seed, successes))) {
         let (flushed, node) = after_a_lost_flush(seed, &small_segments(), successes);
         let expected: Vec<_> = (0..flushed.0 / 2).map(|n| (n * 2, n * 2 + 1)).collect();
         assert_eq!(all_offsets(&node.log), expected, "seed {seed}, {successes}");

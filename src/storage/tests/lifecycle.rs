@@ -10,7 +10,7 @@ use std::sync::Arc;
 use common::*;
 use env::{Disk, Open};
 use model::{BrokerEpoch, ClusterId, NodeId, Offset, Timestamp, TopicPartition, Uuid};
-use sim::SimDisk;
+use sim::{Kind, SimDisk};
 use storage::{CleanupPolicy, FolderError, LogConfig, LogFolder, MetaProperties, StorageError, TailBudget};
 
 const DAY_MS: i64 = 86_400_000;
@@ -42,6 +42,22 @@ fn old_segments_are_deleted_but_never_above_the_high_watermark() {
     assert_eq!(append(&mut node.log, &records(1)).base_offset, Offset(40));
     let node = node.restart();
     assert_eq!(all_offsets(&node.log), [(40, 40)]);
+}
+
+#[test]
+fn a_folder_that_could_not_be_opened_is_offline_and_touches_nothing() {
+    let disk = SimDisk::new(1);
+    disk.fail(Kind::Name, FOLDER, 0, u64::MAX);
+    let (shared, path): (Arc<dyn Disk>, _) = (Arc::new(disk.clone()), Path::new(FOLDER));
+    let error = LogFolder::open(shared.clone(), path, &identity(), TailBudget::new(0)).err().unwrap();
+    assert!(matches!(error, FolderError::Io { .. }));
+    disk.heal();
+    let folder = LogFolder::offline_from_start(shared, path, &identity(), &error);
+    assert!(matches!(folder.offline(), Some(StorageError::Offline { .. })));
+    assert!(folder.open_log(&topic_partition(), topic_id(), LogConfig::default(), NOW).is_err());
+    assert!(folder.partitions().is_err() && folder.maintain().is_err());
+    assert!(folder.checkpoint(&[]).is_err() && folder.close(&[], BrokerEpoch(1)).is_err());
+    assert_eq!(disk.list(Path::new("/")).unwrap(), []);
 }
 
 #[test]
