@@ -2,7 +2,7 @@
 //!
 //! The listeners are bound first, so that a client that comes early waits instead of failing, and serve last.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -153,24 +153,39 @@ impl House {
     }
 }
 
-/// Opens all log folders, as one cluster's and node's; the first start gives them their ids.
+/// Opens all log folders, as one cluster's and node's; the first start gives them their ids. One whose disk failed is
+/// offline from the start, as it would be had it failed later; only the metadata log's must work.
 fn open_folders(env: &Env, config: &Config) -> Result<(ClusterId, Vec<Arc<LogFolder>>), StartError> {
-    let dirs = config.log_dirs();
-    let found =
-        dirs.iter().map(|dir| LogFolder::read_meta(env.disk.as_ref(), dir)).collect::<Result<Vec<_>, _>>()?;
+    let (dirs, metadata) = (config.log_dirs(), config.metadata_folder()?);
+    let found = dirs.iter().map(|dir| readable_meta(env, dir)).collect::<Result<Vec<_>, _>>()?;
     let cluster_id = settle_cluster_id(&dirs, &found, config.cluster_id.as_ref())?
         .unwrap_or_else(|| ClusterId::from(env.rng.uuid().to_string()));
     let tail = TailBudget::new(config.memory.tail_bytes());
-    let open = |dir: &PathBuf| {
+    let open = |(at, dir): (usize, &PathBuf)| {
         let identity = MetaProperties {
             cluster_id: cluster_id.clone(),
             node_id: config.node_id(),
             directory_id: Some(env.rng.uuid()),
         };
-        LogFolder::open(env.disk.clone(), dir, &identity, tail.clone()).map(Arc::new)
+        let disk = &env.disk;
+        match LogFolder::open(disk.clone(), dir, &identity, tail.clone()) {
+            Err(error @ FolderError::Io { .. }) if at != metadata => {
+                Ok(LogFolder::offline_from_start(disk.clone(), dir, &identity, &error))
+            }
+            opened => opened,
+        }
     };
-    let folders = dirs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    let folders = dirs.iter().enumerate().map(|folder| open(folder).map(Arc::new));
+    let folders = folders.collect::<Result<_, _>>()?;
     Ok((cluster_id, folders))
+}
+
+/// What a folder's `meta.properties` says; none where it is not there or its disk failed.
+fn readable_meta(env: &Env, dir: &Path) -> Result<Option<MetaProperties>, FolderError> {
+    match LogFolder::read_meta(env.disk.as_ref(), dir) {
+        Err(FolderError::Io { .. }) => Ok(None),
+        result => result,
+    }
 }
 
 /// The id that all folders have and `told` does not contradict; looked at before anything is written to one of them.

@@ -133,7 +133,11 @@ impl Config {
             endpoints: endpoints.collect(),
             features: features.collect(),
             rack: self.broker.layers().text("broker.rack"),
-            directories: folders.iter().map(|folder| folder.directory_id()).collect(),
+            directories: folders
+                .iter()
+                .filter(|folder| folder.offline().is_none())
+                .map(|folder| folder.directory_id())
+                .collect(),
             previous_epoch: folders
                 .iter()
                 .all(|folder| folder.was_clean())

@@ -51,9 +51,14 @@ impl Broker {
 
     /// Starts the process, and does not wait until it serves.
     pub(crate) fn start(&mut self) {
+        self.start_with(&[]);
+    }
+
+    /// As `start`, with settings that go before the usual ones.
+    fn start_with(&mut self, settings: &[&str]) {
         let (env, stop, ended) = (self.machine.boot(), CancellationToken::new(), Arc::default());
-        let told =
-            Sources { set: SETTINGS.iter().map(|&pair| pair.to_owned()).collect(), ..Sources::default() };
+        let set = SETTINGS.iter().chain(settings).map(|&pair| pair.to_owned()).collect();
+        let told = Sources { set, ..Sources::default() };
         let config = Config::load(&told).expect("the settings are valid");
         self.lives.fetch_add(1, Ordering::Relaxed);
         let process = Process { stop: stop.clone(), ended: Arc::clone(&ended) };
@@ -101,5 +106,29 @@ impl Broker {
         let ended = self.ended().unwrap_or_else(|| Err(format!("no clean stop within {STOP_WAIT:?}")));
         self.kill();
         ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a node with two log folders ended with after ten seconds, if one of them cannot be opened.
+    fn ended_without(folder: &str) -> Option<Result<(), String>> {
+        let world = World::new(1);
+        let mut broker = Broker::new(&world, &Arc::default());
+        let clock = world.node("clock").boot().clock;
+        broker.machine.disk().fail(sim::Kind::Name, folder, 0, u64::MAX);
+        world.run(async {
+            broker.start_with(&["log.dirs=/data,/other"]);
+            clock.sleep(Duration::from_secs(10)).await;
+            broker.ended()
+        })
+    }
+
+    #[test]
+    fn a_node_starts_without_a_log_folder_that_cannot_be_opened_unless_it_has_the_metadata() {
+        assert_eq!(ended_without("/other"), None);
+        assert!(ended_without("/data").is_some_and(|ended| ended.is_err()));
     }
 }
