@@ -34,7 +34,7 @@ fn decode(bytes: &[u8]) -> String {
 fn logical_lines(text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut open: Option<String> = None;
-    for line in text.split(['\n', '\r']) {
+    for line in text.replace("\r\n", "\n").split(['\n', '\r']) {
         let line = line.trim_start_matches(is_blank);
         if open.is_none() && (line.is_empty() || line.starts_with(['#', '!'])) {
             continue;
@@ -146,6 +146,7 @@ mod tests {
     #[test]
     fn a_backslash_continues_a_line() {
         assert_eq!(one("a=b,\\\n   c,\\\n   d"), pair("a", "b,c,d"));
+        assert_eq!(one("a=b,\\\r\n   c\r\n"), pair("a", "b,c"));
         assert_eq!(one("a=b\\\n#c"), pair("a", "b#c"));
         assert_eq!(one("a=b\\\\"), pair("a", "b\\"));
         assert_eq!(one("a=b\\"), pair("a", "b"));
