@@ -14,6 +14,7 @@ mod file;
 mod layer;
 mod listeners;
 mod properties;
+mod providers;
 mod reach;
 mod reference;
 mod remark;
@@ -81,6 +82,12 @@ pub enum ConfigError {
     /// The file is not TOML.
     #[error("{} is not valid TOML: {error}", path.display())]
     NotToml { path: PathBuf, error: Box<figment::Error> },
+    /// A provider of values that Ottla does not have.
+    #[error(
+        "config.providers names {name} of the class {class:?}: Ottla has Kafka's own EnvVarConfigProvider, FileConfigProvider \
+         and DirectoryConfigProvider. Use one of these, or write the values out"
+    )]
+    UnknownProvider { name: String, class: String },
     /// `--set` without a `=`.
     #[error("--set {0} is not of the form KEY=VALUE")]
     NotAPair(String),
@@ -166,7 +173,8 @@ impl Config {
     /// # Errors
     /// The first thing that is wrong, with its origin.
     pub fn load(sources: &Sources) -> Result<Self, ConfigError> {
-        let layers = sources.layers()?;
+        let mut layers = sources.layers()?;
+        providers::resolve(&mut layers, &sources.environment)?;
         let mut remarks = remark::Remarks::default();
         for layer in &layers {
             layer.check(&mut remarks)?;

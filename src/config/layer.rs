@@ -59,6 +59,18 @@ impl Layer {
         self.values.get(key).map(String::as_str)
     }
 
+    pub(super) fn remove(&mut self, which: impl Fn(&str) -> bool) {
+        self.values.retain(|key, _| !which(key));
+    }
+
+    /// Changes all values, or says why one cannot be.
+    pub(super) fn change<E>(&mut self, change: impl Fn(&str) -> Result<String, E>) -> Result<(), E> {
+        self.values.values_mut().try_for_each(|value| {
+            *value = change(value)?;
+            Ok(())
+        })
+    }
+
     /// Refuses what is wrong in it, and remarks what is unknown.
     pub(super) fn check(&self, remarks: &mut Remarks) -> Result<(), ConfigError> {
         for (key, value) in &self.values {
