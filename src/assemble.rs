@@ -114,7 +114,8 @@ impl House {
             closing.clone(),
             tell_fatal,
         );
-        let registration = config.registration(env, &folders, |listener| bound.local(listener));
+        let registration =
+            config.registration(env, cluster.cluster_id(), &folders, |listener| bound.local(listener));
         let broker_epoch = tokio::select! {
             biased;
             registered = cluster::register(&cluster, registration) => registered?,

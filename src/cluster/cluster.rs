@@ -7,7 +7,7 @@ use controller::{Controller, Decision};
 use env::Env;
 use metadata::Image;
 use metadata::config::BrokerConfig;
-use model::{ClusterId, NodeId, Offset};
+use model::{ClusterId, Instant, NodeId, Offset};
 use replication::Replication;
 use shards::Shards;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
@@ -115,10 +115,18 @@ impl Cluster {
         &self,
         decide: impl FnOnce(&Controller) -> Decision<R> + Send + 'static,
     ) -> Result<R, ClusterError> {
+        self.decide_at(move |controller, _| decide(controller)).await
+    }
+
+    /// The same for what goes by the time, or is noted by the controller without a record.
+    pub(crate) async fn decide_at<R: Send + 'static>(
+        &self,
+        decide: impl FnOnce(&mut Controller, Instant) -> Decision<R> + Send + 'static,
+    ) -> Result<R, ClusterError> {
         let place = self.decisions.clone().acquire_owned().await.map_err(|_| ClusterError::Closing)?;
         let (give, take) = oneshot::channel();
-        let command = Command::Decide(Box::new(move |controller| {
-            let decision = decide(controller);
+        let command = Command::Decide(Box::new(move |controller, now| {
+            let decision = decide(controller, now);
             let reply = decision.reply;
             let answer = move || {
                 // Who asked may have gone away.

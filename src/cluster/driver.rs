@@ -35,9 +35,11 @@ const SNAPSHOT_AGAIN: Duration = Duration::from_secs(10);
 
 /// What is asked of the driver.
 pub(crate) enum Command {
-    Decide(Box<dyn FnOnce(&Controller) -> Decided + Send>),
+    Decide(Decide),
     Describe(oneshot::Sender<QuorumDescription>),
 }
+
+type Decide = Box<dyn FnOnce(&mut Controller, Instant) -> Decided + Send>;
 
 /// A decision: its records, and how to answer once they are committed and applied.
 pub(crate) struct Decided {
@@ -222,18 +224,18 @@ impl Driver {
     /// This node leads and everything before its epoch is committed: the controller begins.
     fn activate(&mut self, epoch: LeaderEpoch) {
         info!(%epoch, end = %self.committed.end(), "the controller is active");
-        self.controller = Some((
-            epoch,
-            Controller::new(self.committed.clone(), self.config.node_id, self.config.broker.clone()),
-        ));
+        let config = controller::Config {
+            node: self.config.node_id,
+            cluster_id: self.config.cluster_id.clone(),
+            broker: self.config.broker.clone(),
+        };
+        self.controller =
+            Some((epoch, Controller::new(self.committed.clone(), config, self.env.clock.now())));
     }
 
-    async fn decide(
-        &mut self,
-        decide: Box<dyn FnOnce(&Controller) -> Decided + Send>,
-    ) -> Result<(), FatalError> {
+    async fn decide(&mut self, decide: Decide) -> Result<(), FatalError> {
         let Some((epoch, controller)) = &mut self.controller else { return Ok(()) };
-        let decided = decide(controller);
+        let decided = decide(controller, self.env.clock.now());
         if !decided.records.is_empty() {
             let count = decided.records.len() as u32;
             let Ok(appended) = self.quorum.append(self.env.clock.now(), *epoch, count) else { return Ok(()) };

@@ -5,8 +5,8 @@
 //!
 //! Kafka: `BrokerLifecycleManager`; KIP-631.
 
-use controller::{Decision, Registration};
-use model::BrokerEpoch;
+use controller::{Controller, Heartbeat, Registration};
+use model::{BrokerEpoch, Offset};
 use tracing::info;
 
 use crate::{Cluster, ClusterError};
@@ -30,12 +30,25 @@ pub async fn register(
     cluster: &Cluster,
     registration: Registration,
 ) -> Result<BrokerEpoch, RegistrationError> {
-    cluster.decide(controller::Controller::bootstrap).await?;
-    let id = registration.id;
+    cluster.decide(Controller::bootstrap).await?;
+    let (id, connection) = (registration.id, registration.connection);
     let epoch = cluster
-        .decide(move |controller| controller.register_broker(&registration, controller.image().end()))
+        .decide_at(move |controller, now| {
+            let log_end = controller.image().end();
+            controller.register_broker(&registration, log_end, now)
+        })
         .await??;
-    cluster.decide(move |controller| -> Decision<_> { controller.unfence_broker(id, epoch) }).await??;
+    let heartbeat = Heartbeat {
+        id,
+        epoch,
+        metadata_offset: Offset(epoch.0),
+        want_fence: false,
+        want_shut_down: false,
+        offline_directories: Vec::new(),
+        lost: Vec::new(),
+        connection,
+    };
+    cluster.decide_at(move |controller, now| controller.heartbeat(&heartbeat, now)).await??;
     cluster.open_partitions().await?;
     info!(broker_epoch = %epoch, "the broker is registered");
     Ok(epoch)

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use controller::{Controller, Registration};
+use controller::{ConnectionId, Controller, Registration};
 use env::Env;
 use metadata::config::BrokerConfig;
 use model::{BrokerEpoch, ClusterId, LeaderEpoch, NodeId, Uuid};
@@ -29,6 +29,7 @@ struct Case {
 
 fn registration(env: &Env) -> Registration {
     Registration {
+        cluster_id: ClusterId::from("c"),
         id: ME,
         incarnation: env.rng.uuid(),
         endpoints: Vec::new(),
@@ -39,6 +40,8 @@ fn registration(env: &Env) -> Registration {
         rack: None,
         directories: vec![Uuid([3; 16])],
         previous_epoch: None,
+        durable: true,
+        connection: ConnectionId::LOCAL,
     }
 }
 

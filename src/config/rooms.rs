@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use cluster::Config as ClusterConfig;
-use controller::{Registration, SUPPORTED_FEATURES};
+use controller::{ConnectionId, Registration, SUPPORTED_FEATURES};
 use env::Env;
 use metadata::{FeatureRange, SecurityProtocol};
 use model::{ClusterId, Map};
@@ -109,6 +109,7 @@ impl Config {
     pub(crate) fn registration(
         &self,
         env: &Env,
+        cluster_id: &ClusterId,
         folders: &[Arc<LogFolder>],
         bound: impl Fn(&str) -> Option<SocketAddr>,
     ) -> Registration {
@@ -128,6 +129,7 @@ impl Config {
             max: feature.max,
         });
         Registration {
+            cluster_id: cluster_id.clone(),
             id: self.node_id(),
             incarnation: env.rng.uuid(),
             endpoints: endpoints.collect(),
@@ -143,6 +145,8 @@ impl Config {
                 .all(|folder| folder.was_clean())
                 .then(|| folders.first().and_then(|folder| folder.last_broker_epoch()))
                 .flatten(),
+            durable: true,
+            connection: ConnectionId::LOCAL,
         }
     }
 }

@@ -50,7 +50,7 @@ impl Controller {
 
     /// A topic of which the broker's keys that begin with `prefix` speak.
     fn internal(&self, name: &str, prefix: &str, values: &[(&str, &str)]) -> NewTopic {
-        let layers = self.config.layers();
+        let layers = self.config.broker.layers();
         let number = |key: &str| layers.integer(&format!("{prefix}.{key}"));
         let replicas = number("replication.factor").min(self.brokers_active());
         let mut configs: Vec<(String, Option<String>)> =

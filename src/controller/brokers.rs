@@ -1,28 +1,39 @@
-//! Brokers that register, and the leaderships that go and come with them.
+//! Brokers that register.
 //!
-//! A broker registers with each start of its process. Its new epoch is the offset of that record; it begins fenced, and
-//! whatever its previous run led has no leader from then on. Once it has read the metadata log up to its registration it
-//! is unfenced, and leads again what nobody else leads. So each start gives a new leader epoch to what it leads, and
-//! nothing that the old run wrote can be taken for the new one's.
+//! A broker registers with each start of its process. Its new epoch is the offset of that record, which is why the
+//! record comes last; it begins fenced, and whatever its previous run led has no leader from then on. So each start
+//! gives a new leader epoch to what it leads, and nothing that the old run wrote can be taken for the new one's.
 //!
-//! After a start that followed no clean stop, a replica keeps its place as eligible if its topic is durable, for then it
-//! has on disk all that was ever committed; with write.caching, or in another log folder than before, it loses it.
+//! After a clean stop, which the epoch of the last run proves, its replicas stay eligible where they were in sync. After
+//! any other they do not, in Kafka; here they do where the topic is durable and the broker says that it is
+//! ([`Registration::durable`]): such a replica has on disk all that was ever committed, unless its disk failed it. Two
+//! things tell: its folder's id, which a new folder does not have, and what recovery found, which the broker reports
+//! before it is unfenced ([`Heartbeat::lost`](crate::Heartbeat)). A replica whose folder is gone is not even the last
+//! known leader: whoever else has a copy has more.
 //!
-//! Kafka: `ClusterControlManager`, `ReplicationControlManager.handleBrokerRegistered`; KIP-631, KIP-966.
+//! One process has an id at a time. A second one is refused while the session of the first lasts, unless that one is
+//! stopping. A controller that has just begun has not heard of anybody; there, the one who holds a log folder of the
+//! first has also its lock, so that the first is gone.
+//!
+//! Kafka: `ClusterControlManager.registerBroker`, `ReplicationControlManager.handleBrokerShutdown`; KIP-631, KIP-858,
+//! KIP-966, KAFKA-16952 (the same run keeps its epoch), KAFKA-18106, KAFKA-19047.
 
 use std::collections::BTreeSet;
 
-use metadata::config::{ConfigValue, topic_key};
+use metadata::config::ConfigValue;
 use metadata::{Broker, Endpoint, FeatureRange, Partition, Topic};
-use model::{BrokerEpoch, DirectoryId, NodeId, Offset, TopicIdPartition, Uuid};
-use protocol::records::metadata::{BrokerRegistrationChangeRecord, MetadataRecord};
+use model::{BrokerEpoch, ClusterId, DirectoryId, Instant, NodeId, Offset, Uuid};
+use protocol::records::metadata::MetadataRecord;
 
-use crate::change::{self, Rules};
-use crate::{BrokerError, Controller, Decision};
+use crate::mutant::Mutant;
+use crate::partition_changes::{Moves, Wanted, without};
+use crate::{BrokerError, ConnectionId, Controller, Decision};
 
 /// A broker that wants to register.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registration {
+    /// The cluster that it takes itself for a part of.
+    pub cluster_id: ClusterId,
     /// Its `node.id`.
     pub id: NodeId,
     /// The run of its process, made anew at each start.
@@ -37,19 +48,22 @@ pub struct Registration {
     pub directories: Vec<DirectoryId>,
     /// The epoch that its last run wrote down when it stopped cleanly.
     pub previous_epoch: Option<BrokerEpoch>,
+    /// Whether it flushes before it acknowledges, and reports what it lost all the same. Kafka's brokers do not say so.
+    pub durable: bool,
+    /// Where the registration came in.
+    pub connection: ConnectionId,
 }
 
 impl Controller {
     /// Decides on the registration of a broker, where the first record of the decision is going to stand at `log_end`.
     /// The reply is its epoch.
     pub fn register_broker(
-        &self,
+        &mut self,
         registration: &Registration,
         log_end: Offset,
+        now: Instant,
     ) -> Decision<Result<BrokerEpoch, BrokerError>> {
-        if let Err(error) =
-            self.check_directories(registration).and_then(|()| self.check_features(registration))
-        {
+        if let Err(error) = self.check_registration(registration, now) {
             return Decision::nothing(Err(error));
         }
         let known = self.image.brokers.get(registration.id);
@@ -60,83 +74,63 @@ impl Controller {
             _ => Vec::new(),
         };
         let epoch = same_run.map_or(BrokerEpoch(log_end.0 + records.len() as i64), |known| known.epoch);
-        let fenced = same_run.is_none_or(|known| known.fenced);
-        records.push(broker(registration, epoch, fenced).to_record().into());
+        records.push(broker(registration, epoch, same_run.map(AsRef::as_ref)).to_record().into());
+        self.sessions.hear(registration.id, epoch, registration.connection, now);
         Decision { records, reply: Ok(epoch) }
     }
 
-    /// Decides to unfence a broker, and gives it the leaderships that nobody has.
-    pub fn unfence_broker(&self, id: NodeId, epoch: BrokerEpoch) -> Decision<Result<(), BrokerError>> {
-        if let Err(error) = self.check_epoch(id, epoch) {
-            return Decision::nothing(Err(error));
+    fn check_registration(&self, registration: &Registration, now: Instant) -> Result<(), BrokerError> {
+        if registration.cluster_id != self.config.cluster_id {
+            return Err(BrokerError::OtherCluster {
+                expected: self.config.cluster_id.clone(),
+                got: registration.cluster_id.clone(),
+            });
         }
-        if self.image.brokers.get(id).is_some_and(|broker| !broker.fenced) {
-            return Decision::nothing(Ok(()));
+        self.check_duplicate(registration, now)?;
+        self.check_directories(registration)?;
+        self.check_features(registration)
+    }
+
+    fn check_duplicate(&self, registration: &Registration, now: Instant) -> Result<(), BrokerError> {
+        let Some(known) = self.image.brokers.get(registration.id) else { return Ok(()) };
+        let Some(session) = self.sessions.live(known.id, known.epoch, now) else { return Ok(()) };
+        let has_its_lock = known.directories.iter().any(|held| registration.directories.contains(held));
+        let is_gone = known.in_controlled_shutdown || (!session.was_heard() && has_its_lock);
+        let may_register = known.incarnation == registration.incarnation || is_gone;
+        if may_register || self.mutation.is(Mutant::DuplicateTaken) {
+            return Ok(());
         }
-        let unfence = BrokerRegistrationChangeRecord {
-            broker_id: id.0,
-            broker_epoch: epoch.0,
-            fenced: -1,
-            ..Default::default()
-        };
-        let mut records = vec![unfence.into()];
-        let is_active = |node| node == id || self.is_active(node);
-        records.extend(self.changes(&is_active, |_, partition, rules| {
-            let leaderless = partition.leader == NodeId::NONE && partition.has_replica(id);
-            leaderless.then(|| change::with_leader(partition, rules))
-        }));
-        Decision { records, reply: Ok(()) }
+        Err(BrokerError::Duplicate)
     }
 
     /// What the partitions of a broker become when another run of it begins.
     fn stopped(&self, known: &Broker, registration: &Registration) -> Vec<MetadataRecord> {
         let clean = registration.previous_epoch == Some(known.epoch);
-        let id = known.id;
-        let is_active = |node| node != id && self.is_active(node);
-        self.changes(&is_active, |topic, partition, rules| {
-            if !partition.has_replica(id) {
+        let gone = [known.id];
+        self.changes(Moves { gone: &gone, back: None }, |topic, _, partition| {
+            if !partition.has_replica(known.id) {
                 return None;
             }
-            let lost = !has_folder(partition, registration) || (!clean && self.is_write_caching(topic));
-            Some(change::without(partition, id, lost, rules))
-        })
-    }
-
-    fn changes(
-        &self,
-        is_active: &dyn Fn(NodeId) -> bool,
-        after: impl Fn(&Topic, &Partition, &Rules<'_>) -> Option<Partition>,
-    ) -> Vec<MetadataRecord> {
-        let mut records = Vec::new();
-        for topic in self.image.topics.iter() {
-            let rules = self.rules(topic, is_active);
-            for (index, partition) in &topic.partitions {
-                let of = TopicIdPartition { topic_id: topic.id, partition: *index };
-                let after = after(topic, partition, &rules);
-                records.extend(after.and_then(|after| change::record(of, partition, &after)).map(Into::into));
+            let mut wanted = Wanted::from(without(partition, &gone));
+            let empty =
+                !has_folder(partition, known, registration) && !self.mutation.is(Mutant::EmptyDiskCounted);
+            let is_durable = registration.durable && !self.is_write_caching(topic);
+            if empty || !(clean || is_durable) {
+                wanted.lost.push(known.id);
             }
-        }
-        records
-    }
-
-    fn rules<'a>(&self, topic: &Topic, is_active: &'a dyn Fn(NodeId) -> bool) -> Rules<'a> {
-        let isr_min = self.topic_value(topic, "min.insync.replicas").integer().unwrap_or(1);
-        let unclean = self.topic_value(topic, "unclean.leader.election.enable") == ConfigValue::Boolean(true);
-        Rules { is_active, elr: self.elr_is_on(), isr_min: isr_min as usize, unclean }
+            if empty && partition.replicas.len() > 1 {
+                wanted.partition.last_known_elr.retain(|node| *node != known.id);
+            }
+            Some(wanted)
+        })
     }
 
     fn is_write_caching(&self, topic: &Topic) -> bool {
         self.topic_value(topic, "write.caching") == ConfigValue::Boolean(true)
     }
 
-    fn topic_value(&self, topic: &Topic, key: &str) -> ConfigValue {
-        let layers = self.image.configs.topic_layers(&topic.name, self.node, self.config.values());
-        let key = topic_key(key).expect("a key of the table");
-        layers.topic_value(key).expect("every topic key has a default")
-    }
-
     pub(crate) fn check_epoch(&self, id: NodeId, epoch: BrokerEpoch) -> Result<(), BrokerError> {
-        let broker = self.image.brokers.get(id).ok_or(BrokerError::NotRegistered(id))?;
+        let broker = self.image.brokers.get(id).ok_or(BrokerError::NoRegistration(id))?;
         if broker.epoch == epoch {
             return Ok(());
         }
@@ -147,6 +141,9 @@ impl Controller {
         let directories = &registration.directories;
         if directories.is_empty() {
             return Err(BrokerError::NoDirectories);
+        }
+        if directories.iter().any(|directory| Partition::is_reserved(*directory)) {
+            return Err(BrokerError::ReservedDirectory);
         }
         if directories.iter().collect::<BTreeSet<_>>().len() < directories.len() {
             return Err(BrokerError::DuplicateDirectory);
@@ -173,7 +170,8 @@ impl Controller {
     }
 }
 
-fn broker(registration: &Registration, epoch: BrokerEpoch, fenced: bool) -> Broker {
+/// The broker as it is registered; `same_run` is how this run of it registered before.
+fn broker(registration: &Registration, epoch: BrokerEpoch, same_run: Option<&Broker>) -> Broker {
     Broker {
         id: registration.id,
         epoch,
@@ -181,33 +179,31 @@ fn broker(registration: &Registration, epoch: BrokerEpoch, fenced: bool) -> Brok
         endpoints: registration.endpoints.clone(),
         features: registration.features.clone(),
         rack: registration.rack.clone(),
-        fenced,
-        in_controlled_shutdown: false,
+        fenced: same_run.is_none_or(|known| known.fenced),
+        in_controlled_shutdown: same_run.is_some_and(|known| known.in_controlled_shutdown),
         directories: registration.directories.clone(),
-        cordoned_directories: None,
+        cordoned_directories: same_run.and_then(|known| known.cordoned_directories.clone()),
     }
 }
 
-/// Whether the broker still has the folder that its replica was in, as far as that is known.
-fn has_folder(partition: &Partition, registration: &Registration) -> bool {
-    let place = partition.replicas.iter().position(|node| *node == registration.id);
-    match place.and_then(|place| partition.directories.get(place)) {
-        Some(folder) if *folder != Partition::UNASSIGNED && *folder != Partition::MIGRATING => {
-            registration.directories.contains(folder)
-        }
-        _ => true,
+/// Whether the broker still has the folder that its replica was in. A replica of which no folder is known may have been
+/// in any of those that it had.
+fn has_folder(partition: &Partition, known: &Broker, registration: &Registration) -> bool {
+    let has = |directory: &DirectoryId| registration.directories.contains(directory);
+    match partition.directory(known.id) {
+        Partition::UNASSIGNED | Partition::MIGRATING => known.directories.iter().all(has),
+        directory => has(&directory),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use metadata::Image;
-    use metadata::config::BrokerConfig;
-    use model::LeaderEpoch;
+    use model::{LeaderEpoch, TopicIdPartition};
 
     use super::*;
-    use crate::testing::{commit, counter, folder};
-    use crate::{CreateTopics, NewTopic, SUPPORTED_FEATURES};
+    use crate::testing::{NOW, commit, controller_at, counter, folder, heartbeat};
+    use crate::{CreateTopics, Heartbeat, NewTopic, SUPPORTED_FEATURES};
 
     fn registration(incarnation: u8, previous_epoch: Option<BrokerEpoch>) -> Registration {
         let range = |feature: &crate::SupportedFeature| FeatureRange {
@@ -216,6 +212,7 @@ mod tests {
             max: feature.max,
         };
         Registration {
+            cluster_id: ClusterId::from("c"),
             id: NodeId(1),
             incarnation: Uuid([incarnation; 16]),
             endpoints: Vec::new(),
@@ -223,20 +220,41 @@ mod tests {
             rack: None,
             directories: vec![folder(1)],
             previous_epoch,
+            durable: true,
+            connection: ConnectionId(u64::from(incarnation)),
         }
     }
 
+    fn register(
+        controller: &mut Controller,
+        registration: &Registration,
+    ) -> Result<BrokerEpoch, BrokerError> {
+        let log_end = controller.image().end();
+        let decision = controller.register_broker(registration, log_end, NOW);
+        commit(controller, decision)
+    }
+
+    fn unfence(controller: &mut Controller, lost: Vec<TopicIdPartition>) {
+        let heartbeat = Heartbeat { lost, ..heartbeat(controller, 1) };
+        let decision = controller.heartbeat(&heartbeat, NOW);
+        assert!(!commit(controller, decision).expect("its epoch").is_fenced);
+    }
+
     fn start(controller: &mut Controller, registration: &Registration) -> BrokerEpoch {
-        let decision = controller.register_broker(registration, controller.image().end());
-        let epoch = commit(controller, decision).expect("registered");
-        let decision = controller.unfence_broker(NodeId(1), epoch);
-        commit(controller, decision).expect("unfenced");
+        let epoch = register(controller, registration).expect("registered");
+        unfence(controller, Vec::new());
         epoch
+    }
+
+    /// The last run was killed, and its connection closed.
+    fn kill(controller: &mut Controller, epoch: BrokerEpoch) {
+        controller.sessions.forget(&[NodeId(1)]);
+        assert!(controller.sessions.of(NodeId(1), epoch).is_none());
     }
 
     /// A node that has one topic, with these values.
     fn node_with_topic(configs: &[(&str, &str)]) -> (Controller, BrokerEpoch) {
-        let mut controller = Controller::new(Image::default(), NodeId(1), BrokerConfig::default());
+        let mut controller = controller_at(Image::default());
         let decision = controller.bootstrap();
         commit(&mut controller, decision);
         let epoch = start(&mut controller, &registration(1, None));
@@ -261,7 +279,9 @@ mod tests {
     fn the_epoch_of_a_broker_is_the_offset_of_its_registration() {
         let (controller, epoch) = node_with_topic(&[]);
         assert_eq!(controller.image().brokers.get(NodeId(1)).map(|broker| broker.epoch), Some(epoch));
-        let decision = controller.register_broker(&registration(2, Some(epoch)), Offset(500));
+        let (mut controller, epoch) = (controller, epoch);
+        kill(&mut controller, epoch);
+        let decision = controller.register_broker(&registration(2, Some(epoch)), Offset(500), NOW);
         let place =
             decision.records.iter().position(|record| matches!(record, MetadataRecord::RegisterBroker(_)));
         assert_eq!(place, Some(decision.records.len() - 1), "the registration comes last");
@@ -272,6 +292,7 @@ mod tests {
     fn each_start_gives_a_new_leader_epoch() {
         let (mut controller, epoch) = node_with_topic(&[]);
         assert_eq!(only_partition(&controller).leader_epoch, LeaderEpoch(0));
+        kill(&mut controller, epoch);
         start(&mut controller, &registration(2, Some(epoch)));
         let partition = only_partition(&controller);
         assert_eq!((partition.leader, partition.isr), (NodeId(1), vec![NodeId(1)]));
@@ -281,13 +302,12 @@ mod tests {
     #[test]
     fn after_an_unclean_stop_a_durable_replica_stays_eligible_and_a_caching_one_does_not() {
         for (configs, eligible) in [(vec![], true), (vec![("write.caching", "true")], false)] {
-            let (mut controller, _) = node_with_topic(&configs);
-            let decision = controller.register_broker(&registration(2, None), controller.image().end());
-            let epoch = commit(&mut controller, decision).expect("registered");
+            let (mut controller, epoch) = node_with_topic(&configs);
+            kill(&mut controller, epoch);
+            register(&mut controller, &registration(2, None)).expect("registered");
             let fenced = only_partition(&controller);
             assert_eq!((fenced.leader, fenced.elr.contains(&NodeId(1))), (NodeId::NONE, eligible));
-            let decision = controller.unfence_broker(NodeId(1), epoch);
-            commit(&mut controller, decision).expect("unfenced");
+            unfence(&mut controller, Vec::new());
             assert_eq!(only_partition(&controller).leader, NodeId(1));
         }
     }
@@ -296,26 +316,26 @@ mod tests {
     fn a_replica_whose_folder_is_gone_is_not_eligible() {
         let (mut controller, epoch) = node_with_topic(&[]);
         let other_disk = Registration { directories: vec![folder(7)], ..registration(2, Some(epoch)) };
-        let decision = controller.register_broker(&other_disk, controller.image().end());
-        commit(&mut controller, decision).expect("registered");
+        kill(&mut controller, epoch);
+        register(&mut controller, &other_disk).expect("registered");
         assert!(only_partition(&controller).elr.is_empty());
     }
 
     #[test]
     fn the_same_run_keeps_its_epoch_and_stays_unfenced() {
         let (mut controller, epoch) = node_with_topic(&[]);
-        let decision = controller.register_broker(&registration(1, None), controller.image().end());
-        assert_eq!(commit(&mut controller, decision), Ok(epoch));
+        assert_eq!(register(&mut controller, &registration(1, None)), Ok(epoch));
         assert!(controller.image().brokers.get(NodeId(1)).is_some_and(|broker| !broker.fenced));
         assert_eq!(only_partition(&controller).leader_epoch, LeaderEpoch(0));
     }
 
     #[test]
     fn a_broker_that_is_too_old_for_a_feature_is_refused() {
-        let (controller, _) = node_with_topic(&[]);
+        let (mut controller, epoch) = node_with_topic(&[]);
+        kill(&mut controller, epoch);
         let mut old = registration(2, None);
         old.features.retain(|range| range.name != "group.version");
-        let error = controller.register_broker(&old, Offset(900)).reply.expect_err("refused");
+        let error = register(&mut controller, &old).expect_err("refused");
         assert_eq!(
             error.to_string(),
             "Unable to register because the broker does not support finalized version 1 of group.version. \

@@ -12,6 +12,7 @@ use metadata::{ConfigResource, ResourceType};
 use model::NodeId;
 use protocol::records::metadata::{ClearElrRecord, ConfigRecord, MetadataRecord};
 
+use crate::mutant::Mutant;
 use crate::topics::duplicates;
 use crate::{AlterConfigError, Controller, Decision, TopicError, validate_topic_name};
 
@@ -104,6 +105,9 @@ impl Controller {
         if validate_only {
             records.clear();
         }
+        if records.iter().any(allows_unclean_election) {
+            records.extend(self.with(&records).unclean_elections());
+        }
         Decision { records, reply }
     }
 
@@ -182,7 +186,7 @@ impl Controller {
         let key = key(kind, &change.name).filter(|key| key.kind == ConfigType::List);
         let key = key.ok_or(AlterConfigError::NotList { op, key: change.name.clone() })?;
         let started_with = || {
-            let layers = self.config.layers();
+            let layers = self.config.broker.layers();
             if kind == ResourceType::Topic { layers.topic_value(key) } else { layers.broker_value(key) }
         };
         let text =
@@ -205,7 +209,7 @@ impl Controller {
     }
 
     fn is_cached(&self, topic: &Overrides) -> bool {
-        let layers = self.image.configs.broker_layers(self.node, self.config.values());
+        let layers = self.image.configs.broker_layers(self.config.node, self.config.broker.values());
         let key = topic_key("write.caching").expect("a key of the table");
         Layers { topic, ..layers }.topic_value(key) == Some(ConfigValue::Boolean(true))
     }
@@ -243,7 +247,9 @@ impl Controller {
         let changed = |name: &&String| always || before.get(*name) != after.get(*name);
         let names: Vec<&String> = named.iter().copied().filter(changed).chain(gone).collect();
         let mut records: Vec<MetadataRecord> = names.iter().map(|name| record(target, name, after)).collect();
-        if self.elr_is_on() && before.get(MIN_INSYNC_REPLICAS) != after.get(MIN_INSYNC_REPLICAS) {
+        let is_other_min = before.get(MIN_INSYNC_REPLICAS) != after.get(MIN_INSYNC_REPLICAS)
+            && !self.mutation.is(Mutant::ElrKeptAfterMinIsrChange);
+        if self.elr_is_on() && is_other_min {
             // Who was eligible was so by the old value. The empty name is all topics.
             let topic_name = if always { String::new() } else { target.name.clone() };
             records.push(ClearElrRecord { topic_name }.into());
@@ -291,6 +297,11 @@ fn check_broker_name(name: &str, receiver: NodeId) -> Result<(), AlterConfigErro
         Ok(_) => Err(AlterConfigError::OtherBroker { expected: receiver, received: name.to_owned() }),
         Err(_) => Err(AlterConfigError::BrokerNotNumber(name.to_owned())),
     }
+}
+
+/// Who waits for a leader need not wait for the next look at them.
+fn allows_unclean_election(record: &MetadataRecord) -> bool {
+    matches!(record, MetadataRecord::Config(config) if config.name == "unclean.leader.election.enable")
 }
 
 fn record(target: &ConfigResource, name: &str, after: &Overrides) -> MetadataRecord {

@@ -82,7 +82,7 @@ impl Controller {
     }
 
     fn delete_topic(&self, topic: &DeleteTopic, given: &[TopicId]) -> Result<&Topic, TopicError> {
-        if !self.config.layers().boolean("delete.topic.enable") {
+        if !self.config.broker.layers().boolean("delete.topic.enable") {
             return Err(TopicError::DeletionDisabled);
         }
         match (&topic.name, topic.id.is_zero()) {
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn nothing_is_deleted_where_deletion_is_disabled() {
         let mut controller = with_topics(&["a"]);
-        controller.config.set("delete.topic.enable", "false").expect("a boolean");
+        controller.config.broker.set("delete.topic.enable", "false").expect("a boolean");
         assert_eq!(errors(&controller, &[by_name("a")]), [Some(TopicError::DeletionDisabled)]);
     }
 }

@@ -1,7 +1,7 @@
 //! Why the controller refuses, in Kafka's words, and the code for each.
 
 use metadata::config::ConfigError;
-use model::{BrokerEpoch, ErrorCode, NodeId, PartitionIndex};
+use model::{BrokerEpoch, ClusterId, ErrorCode, NodeId, PartitionIndex};
 
 /// Why a topic is not created, changed or deleted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -111,8 +111,17 @@ pub enum AlterConfigError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the texts say it")]
 pub enum BrokerError {
+    #[error("Expected cluster ID {expected}, but got cluster ID {got}")]
+    OtherCluster { expected: ClusterId, got: ClusterId },
+    #[error(
+        "Another broker is registered with that broker id. If the broker was recently restarted this should self-resolve \
+         once the heartbeat manager expires the broker's session."
+    )]
+    Duplicate,
     #[error("Broker ID {0} is not currently registered")]
     NotRegistered(NodeId),
+    #[error("No broker registration found for broker id {0}")]
+    NoRegistration(NodeId),
     #[error("Expected broker epoch {expected}, but got broker epoch {got}")]
     StaleEpoch { expected: BrokerEpoch, got: BrokerEpoch },
     #[error(
@@ -122,12 +131,68 @@ pub enum BrokerError {
     UnsupportedFeature { feature: String, level: i16, min: i16, max: i16 },
     #[error("No directories specified in request")]
     NoDirectories,
+    #[error("Reserved directory ID in request")]
+    ReservedDirectory,
     #[error("Duplicate directory ID in request")]
     DuplicateDirectory,
     #[error("Broker {broker} is already registered with directory {directory}")]
     ForeignDirectory { broker: NodeId, directory: model::DirectoryId },
     #[error("Exhausted all producerIds as the next block's end producerId has exceeded the int64 type limit")]
     NoMoreProducerIds,
+}
+
+/// Why a leader does not get the ISR that it asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the texts say it")]
+pub enum AlterPartitionError {
+    #[error("the topic does not exist")]
+    UnknownTopic,
+    #[error("the partition does not exist")]
+    UnknownPartition,
+    #[error("the leader knows later metadata than this controller; ask the next one")]
+    AheadOfController,
+    #[error("the partition has a later leader epoch")]
+    OldLeaderEpoch,
+    #[error("the sender does not lead the partition")]
+    NotLeader,
+    #[error("the partition has a later partition epoch")]
+    OldPartitionEpoch,
+    #[error("the ISR names a broker twice or one that is no replica, or not the leader")]
+    InvalidIsr,
+    #[error("a leader that recovers is alone in sync, and one that has recovered does not begin again")]
+    InvalidRecovery,
+    #[error("broker {0} is fenced, stopping, not registered or in another run, and so cannot be in sync")]
+    Ineligible(NodeId),
+    #[error("the new ISR ended a reassignment, and another replica leads now")]
+    NewLeaderElected,
+}
+
+/// Why the folder of a replica is not noted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the texts say it")]
+pub enum AssignReplicaError {
+    #[error("the topic does not exist")]
+    UnknownTopic,
+    #[error("the partition does not exist")]
+    UnknownPartition,
+    #[error("the broker has no replica of the partition")]
+    NotReplica,
+}
+
+/// Why nobody is elected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the texts say it")]
+pub enum ElectionError {
+    #[error("No such topic as {0}")]
+    UnknownTopic(String),
+    #[error("No such partition as {topic}-{partition}")]
+    UnknownPartition { topic: String, partition: PartitionIndex },
+    #[error("Leader election not needed for topic partition.")]
+    NotNeeded,
+    #[error("The preferred leader was not available.")]
+    PreferredLeaderNotAvailable,
+    #[error("Eligible topic partition leaders are not available.")]
+    EligibleLeadersNotAvailable,
 }
 
 impl TopicError {
@@ -202,13 +267,56 @@ impl From<&AlterConfigError> for ErrorCode {
     }
 }
 
+impl From<AlterPartitionError> for ErrorCode {
+    fn from(error: AlterPartitionError) -> Self {
+        match error {
+            AlterPartitionError::UnknownTopic => Self::UnknownTopicId,
+            AlterPartitionError::UnknownPartition => Self::UnknownTopicOrPartition,
+            AlterPartitionError::AheadOfController => Self::NotController,
+            AlterPartitionError::OldLeaderEpoch => Self::FencedLeaderEpoch,
+            AlterPartitionError::NotLeader
+            | AlterPartitionError::InvalidIsr
+            | AlterPartitionError::InvalidRecovery => Self::InvalidRequest,
+            AlterPartitionError::OldPartitionEpoch => Self::InvalidUpdateVersion,
+            AlterPartitionError::Ineligible(_) => Self::IneligibleReplica,
+            AlterPartitionError::NewLeaderElected => Self::NewLeaderElected,
+        }
+    }
+}
+
+impl From<AssignReplicaError> for ErrorCode {
+    fn from(error: AssignReplicaError) -> Self {
+        match error {
+            AssignReplicaError::UnknownTopic => Self::UnknownTopicId,
+            AssignReplicaError::UnknownPartition => Self::UnknownTopicOrPartition,
+            AssignReplicaError::NotReplica => Self::NotLeaderOrFollower,
+        }
+    }
+}
+
+impl From<&ElectionError> for ErrorCode {
+    fn from(error: &ElectionError) -> Self {
+        match error {
+            ElectionError::UnknownTopic(_) | ElectionError::UnknownPartition { .. } => {
+                Self::UnknownTopicOrPartition
+            }
+            ElectionError::NotNeeded => Self::ElectionNotNeeded,
+            ElectionError::PreferredLeaderNotAvailable => Self::PreferredLeaderNotAvailable,
+            ElectionError::EligibleLeadersNotAvailable => Self::EligibleLeadersNotAvailable,
+        }
+    }
+}
+
 impl From<&BrokerError> for ErrorCode {
     fn from(error: &BrokerError) -> Self {
         match error {
+            BrokerError::OtherCluster { .. } => Self::InconsistentClusterId,
+            BrokerError::Duplicate => Self::DuplicateBrokerRegistration,
             BrokerError::NotRegistered(_) => Self::BrokerIdNotRegistered,
-            BrokerError::StaleEpoch { .. } => Self::StaleBrokerEpoch,
+            BrokerError::NoRegistration(_) | BrokerError::StaleEpoch { .. } => Self::StaleBrokerEpoch,
             BrokerError::UnsupportedFeature { .. } => Self::UnsupportedVersion,
             BrokerError::NoDirectories
+            | BrokerError::ReservedDirectory
             | BrokerError::DuplicateDirectory
             | BrokerError::ForeignDirectory { .. } => Self::InvalidRegistration,
             BrokerError::NoMoreProducerIds => Self::UnknownServerError,

@@ -62,7 +62,7 @@ impl Controller {
             resource_type: all.kind.code(),
             resource_name: all.name,
             name: "min.insync.replicas".into(),
-            value: Some(self.config.layers().integer("min.insync.replicas").to_string()),
+            value: Some(self.config.broker.layers().integer("min.insync.replicas").to_string()),
         }
     }
 
@@ -81,16 +81,15 @@ fn initial_levels() -> impl Iterator<Item = MetadataRecord> {
 #[cfg(test)]
 mod tests {
     use metadata::Image;
-    use metadata::config::BrokerConfig;
-    use model::{NodeId, Offset};
+    use model::Offset;
     use protocol::records::metadata::BeginTransactionRecord;
 
     use super::*;
-    use crate::testing::commit;
+    use crate::testing::{commit, controller_at};
 
     #[test]
     fn an_empty_cluster_gets_its_levels_once() {
-        let mut controller = Controller::new(Image::default(), NodeId(1), BrokerConfig::default());
+        let mut controller = controller_at(Image::default());
         let decision = controller.bootstrap();
         commit(&mut controller, decision);
         assert_eq!(controller.image().features.level(METADATA_VERSION), 30);
@@ -105,7 +104,7 @@ mod tests {
         let begin = BeginTransactionRecord { name: None };
         let half = FeatureLevelRecord { name: METADATA_VERSION.into(), feature_level: 7 };
         let (image, _) = Image::default().apply(&[begin.into(), half.into()], Offset(2)).expect("fits");
-        let mut controller = Controller::new(image, NodeId(1), BrokerConfig::default());
+        let mut controller = controller_at(image);
         let decision = controller.bootstrap();
         commit(&mut controller, decision);
         assert!(!controller.image().is_in_transaction());

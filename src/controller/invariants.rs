@@ -1,14 +1,13 @@
 //! Whatever is asked of the controller, in whatever order: its decisions fit, and the image stays one that makes sense.
 
-use metadata::config::BrokerConfig;
 use metadata::{ConfigResource, Image, Partition};
-use model::{BrokerEpoch, NodeId, Uuid};
+use model::{BrokerEpoch, ClusterId, NodeId, Uuid};
 use proptest::prelude::*;
 
-use crate::testing::{commit, counter, folder};
+use crate::testing::{NOW, commit, controller_at, counter, folder, heartbeat};
 use crate::{
-    AlterConfig, AlterOp, AlterResource, Controller, CreatePartitions, CreateTopics, DeleteTopic,
-    NewPartitions, NewTopic, Registration,
+    AlterConfig, AlterOp, AlterResource, ConnectionId, Controller, CreatePartitions, CreateTopics,
+    DeleteTopic, NewPartitions, NewTopic, Registration,
 };
 
 const NODES: std::ops::Range<i32> = 1..4;
@@ -65,6 +64,7 @@ fn registration(controller: &Controller, node: i32, clean: bool, same_disk: bool
     let features = controller.image().features.iter();
     let range = |(name, level): (&str, i16)| metadata::FeatureRange { name: name.into(), min: 0, max: level };
     Registration {
+        cluster_id: ClusterId::from("c"),
         id: NodeId(node),
         incarnation: Uuid([run; 16]),
         endpoints: Vec::new(),
@@ -72,6 +72,8 @@ fn registration(controller: &Controller, node: i32, clean: bool, same_disk: bool
         rack: None,
         directories: vec![if same_disk { folder(node) } else { Uuid([run; 16]) }],
         previous_epoch: clean.then(|| epoch(controller, node)),
+        durable: true,
+        connection: ConnectionId(u64::from(run)),
     }
 }
 
@@ -80,11 +82,13 @@ fn take(controller: &mut Controller, step: &Step, run: u8) {
     match step {
         Step::Start { node, clean, same_disk } => {
             let registration = registration(controller, *node, *clean, *same_disk, run);
-            let decision = controller.register_broker(&registration, controller.image().end());
+            let log_end = controller.image().end();
+            controller.sessions.forget(&[NodeId(*node)]);
+            let decision = controller.register_broker(&registration, log_end, NOW);
             let _ = commit(controller, decision);
         }
         Step::Unfence { node } => {
-            let decision = controller.unfence_broker(NodeId(*node), epoch(controller, *node));
+            let decision = controller.heartbeat(&heartbeat(controller, *node), NOW);
             let _ = commit(controller, decision);
         }
         Step::Create { name, partitions, factor } => {
@@ -160,7 +164,7 @@ proptest! {
     fn every_decision_fits_and_leaves_an_image_that_makes_sense(
         steps in proptest::collection::vec(step(), 1..40),
     ) {
-        let mut controller = Controller::new(Image::default(), NodeId(1), BrokerConfig::default());
+        let mut controller = controller_at(Image::default());
         let decision = controller.bootstrap();
         commit(&mut controller, decision);
         for (run, step) in (1..).zip(&steps) {

@@ -63,6 +63,6 @@ mod tests {
             |broker, epoch| controller.allocate_producer_ids(NodeId(broker), BrokerEpoch(epoch)).reply;
         let stale = BrokerError::StaleEpoch { expected: BrokerEpoch(10), got: BrokerEpoch(9) };
         assert_eq!(reply(1, 9), Err(stale));
-        assert_eq!(reply(5, 9), Err(BrokerError::NotRegistered(NodeId(5))));
+        assert_eq!(reply(5, 9), Err(BrokerError::NoRegistration(NodeId(5))));
     }
 }

@@ -2,10 +2,13 @@
 
 use metadata::config::BrokerConfig;
 use metadata::{Broker, Image};
-use model::{BrokerEpoch, NodeId, Offset, Uuid};
+use model::{BrokerEpoch, ClusterId, Instant, NodeId, Offset, Uuid};
 use protocol::records::metadata::{FeatureLevelRecord, MetadataRecord};
 
-use crate::{Controller, Decision};
+use crate::{Config, ConnectionId, Controller, Decision, Heartbeat};
+
+/// When tests happen that have nothing to do with time.
+pub(crate) const NOW: Instant = Instant(0);
 
 /// Brokers of these numbers, active and fenced, each with one log folder.
 pub(crate) fn cluster(active: &[i32], fenced: &[i32]) -> Image {
@@ -37,7 +40,14 @@ pub(crate) fn folder(id: i32) -> Uuid {
 
 /// A controller of that cluster.
 pub(crate) fn controller(active: &[i32], fenced: &[i32]) -> Controller {
-    Controller::new(cluster(active, fenced), NodeId(1), BrokerConfig::default())
+    controller_at(cluster(active, fenced))
+}
+
+/// A controller that begins at this image.
+pub(crate) fn controller_at(image: Image) -> Controller {
+    let config =
+        Config { node: NodeId(1), cluster_id: ClusterId::from("c"), broker: BrokerConfig::default() };
+    Controller::new(image, config, NOW)
 }
 
 /// Applies what was decided and gives back the reply.
@@ -46,6 +56,21 @@ pub(crate) fn commit<R>(controller: &mut Controller, decision: Decision<R>) -> R
     let (image, _) = controller.image().apply(&decision.records, end).expect("a decision fits its image");
     controller.advance(image);
     decision.reply
+}
+
+/// A heartbeat of a broker that has all metadata and wants to be unfenced.
+pub(crate) fn heartbeat(controller: &Controller, id: i32) -> Heartbeat {
+    let epoch = controller.image().brokers.get(NodeId(id)).map_or(BrokerEpoch(-1), |broker| broker.epoch);
+    Heartbeat {
+        id: NodeId(id),
+        epoch,
+        metadata_offset: Offset(controller.image().end().0 - 1),
+        want_fence: false,
+        want_shut_down: false,
+        offline_directories: Vec::new(),
+        lost: Vec::new(),
+        connection: ConnectionId(id as u64),
+    }
 }
 
 /// Random numbers that are none.

@@ -107,12 +107,12 @@ impl Controller {
     }
 
     fn default_partitions(&self) -> i32 {
-        let layers = self.image.configs.broker_layers(self.node, self.config.values());
+        let layers = self.image.configs.broker_layers(self.config.node, self.config.broker.values());
         layers.integer("num.partitions") as i32
     }
 
     fn default_replication_factor(&self) -> i16 {
-        let layers = self.image.configs.broker_layers(self.node, self.config.values());
+        let layers = self.image.configs.broker_layers(self.config.node, self.config.broker.values());
         layers.integer("default.replication.factor") as i16
     }
 
@@ -275,7 +275,7 @@ impl Controller {
     }
 
     fn describe_new(&self, configs: &Overrides) -> Vec<Described> {
-        let layers = self.image.configs.broker_layers(self.node, self.config.values());
+        let layers = self.image.configs.broker_layers(self.config.node, self.config.broker.values());
         metadata::config::Layers { topic: configs, ..layers }.describe_topic(|_| true)
     }
 }
@@ -376,8 +376,8 @@ mod tests {
     #[test]
     fn minus_one_takes_the_brokers_defaults() {
         let mut controller = controller(&[1, 2], &[]);
-        controller.config.set("num.partitions", "3").expect("a number");
-        controller.config.set("default.replication.factor", "2").expect("a number");
+        controller.config.broker.set("num.partitions", "3").expect("a number");
+        controller.config.broker.set("default.replication.factor", "2").expect("a number");
         let reply = create(&mut controller, vec![topic("t", -1, -1)]);
         let created = reply[0].result.as_ref().expect("created");
         assert_eq!((created.partitions, created.replication_factor), (3, 2));

@@ -12,7 +12,7 @@ use protocol::records::metadata::{
     UnregisterBrokerRecord, UnregisterControllerRecord,
 };
 
-use crate::{ApplyError, Delta};
+use crate::{ApplyError, Delta, Partition};
 
 /// All brokers and controllers. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -111,6 +111,13 @@ impl Broker {
     /// Whether it may lead, and count as in sync.
     pub fn is_active(&self) -> bool {
         !self.fenced && !self.in_controlled_shutdown
+    }
+
+    /// Whether a replica in this folder can work. A folder that was not chosen yet can; where nothing is known of the
+    /// broker's folders, every one can.
+    pub fn has_directory(&self, directory: DirectoryId) -> bool {
+        let is_open = [Partition::UNASSIGNED, Partition::MIGRATING].contains(&directory);
+        is_open || self.directories.is_empty() || self.directories.contains(&directory)
     }
 
     fn from_record(record: &RegisterBrokerRecord) -> Self {

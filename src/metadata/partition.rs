@@ -55,9 +55,26 @@ impl Partition {
     /// The record is older than folders (Kafka: `DirectoryId.MIGRATING`).
     pub const MIGRATING: DirectoryId = model::Uuid([0; 16]);
 
+    /// Whether an id says something of folders instead of naming one (Kafka: `DirectoryId.reserved`).
+    pub fn is_reserved(directory: DirectoryId) -> bool {
+        let (head, last) = directory.0.split_at(15);
+        head.iter().all(|byte| *byte == 0) && last[0] < 100
+    }
+
     /// Whether `node` has a replica.
     pub fn has_replica(&self, node: NodeId) -> bool {
         self.replicas.contains(&node)
+    }
+
+    /// The log folder of the replica on `node`; [`Partition::UNASSIGNED`] if it has none.
+    pub fn directory(&self, node: NodeId) -> DirectoryId {
+        let place = self.replicas.iter().position(|replica| *replica == node);
+        place.and_then(|place| self.directories.get(place).copied()).unwrap_or(Self::UNASSIGNED)
+    }
+
+    /// Whether replicas come or go.
+    pub fn is_reassigning(&self) -> bool {
+        !self.adding_replicas.is_empty() || !self.removing_replicas.is_empty()
     }
 
     pub(crate) fn from_record(record: &PartitionRecord) -> Self {
@@ -123,11 +140,7 @@ impl Partition {
         if let Some(new) = &change.directories {
             return directories(new, replicas.len());
         }
-        let folder_of = |node: &NodeId| {
-            let place = self.replicas.iter().position(|replica| replica == node)?;
-            self.directories.get(place).copied()
-        };
-        replicas.iter().map(|node| folder_of(node).unwrap_or(Self::UNASSIGNED)).collect()
+        replicas.iter().map(|node| self.directory(*node)).collect()
     }
 
     /// Forgets the eligible leader replicas; whether there were any.
