@@ -62,12 +62,16 @@ class Broker:
 
     def start(self):
         """Starts the process and waits until it answers; returns the broker."""
+        self.begin()
+        self.wait_until_ready()
+        return self
+
+    def begin(self):
+        """Starts the process."""
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 self.command(), cwd=self.folder, env=clean_environment(), stdout=log, stderr=subprocess.STDOUT
             )
-        self.wait_until_ready()
-        return self
 
     def wait_until_ready(self):
         """Returns the seconds until the first ApiVersions was answered."""

@@ -13,6 +13,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from harness import install
+
 # EXT4_IOC_SHUTDOWN, and its flag for not even writing the journal: what a power cut leaves.
 SHUTDOWN = 0x8004587D
 NO_LOG_FLUSH = 2
@@ -66,16 +68,38 @@ class LoopDisk:
         self.unmount()
         self.mount()
 
-    def fill(self):
+    def fill(self, leave=LEFT_BYTES):
         """Takes the space that is left, but a little that whoever writes takes himself."""
         statistics = os.statvfs(self.mount_point)
         free = statistics.f_bavail * statistics.f_frsize
         with self.ballast.open("wb") as ballast:
-            os.posix_fallocate(ballast.fileno(), 0, max(free - LEFT_BYTES, 1))
+            os.posix_fallocate(ballast.fileno(), 0, max(free - leave, 1))
 
     def free(self):
         """Gives that space back."""
         self.ballast.unlink()
+
+
+class FailingCalls:
+    """Makes these system calls of a process fail with EIO on these files. Use it in a `with`."""
+
+    def __init__(self, pid, calls, paths):
+        paths = [word for path in paths for word in ("-P", path)]
+        inject = ["-e", f"trace={calls}", "-e", f"inject={calls}:error=EIO"]
+        self.command = [install.program("strace", "strace"), "-f", "-p", pid, "-o", "/dev/null", *inject, *paths]
+        self.process = None
+
+    def __enter__(self):
+        words = [str(word) for word in self.command]
+        self.process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+        attached = self.process.stderr.readline()
+        if "attached" not in attached:
+            raise RuntimeError(f"strace: {attached.strip()}")
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
 
 
 def command(*words):
