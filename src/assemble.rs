@@ -72,7 +72,12 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> Result<(), Star
 /// Why it does not start, or cannot go on.
 pub async fn run_in(env: Env, config: Config, shutdown: CancellationToken) -> Result<(), StartError> {
     let bound = Bound::bind(env.clone(), config.server()).await?;
-    let mut house = House::build(&env, &config, &bound).await?;
+    let mut house = tokio::select! {
+        biased;
+        // It may be waiting for space on its disk.
+        () = shutdown.cancelled() => return Ok(()),
+        built = House::build(&env, &config, &bound) => built?,
+    };
     let server = bound.serve(house.node.clone(), house.registry.clone());
     announce::running(config.node_id(), house.cluster.cluster_id());
     let ended = house.until_stopped(&env, &shutdown).await;
