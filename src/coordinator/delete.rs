@@ -2,7 +2,9 @@
 //!
 //! Kafka: `GroupCoordinatorShard.deleteGroups`, `OffsetMetadataManager.deleteOffsets`, `onPartitionsDeleted`; KIP-496.
 
-use model::{ErrorCode, GroupId, TopicPartition};
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{ErrorCode, GroupId, PartitionIndex, TopicName, TopicPartition};
 
 use crate::command::{DeleteOffsets, DeletedGroup, GroupState, TopicErrors, TopicPartitions};
 use crate::group::Group;
@@ -78,11 +80,19 @@ impl Groups {
 
     /// Forgets every group's offsets of partitions that were deleted.
     pub fn handle_partitions_deleted(&mut self, partitions: &[TopicPartition]) -> Outcome<()> {
-        let tombstones = partitions.iter().flat_map(|TopicPartition { topic, partition }| {
-            let groups = self.offsets.groups_with(topic, *partition);
-            groups.map(|group_id| CoordinatorRecord::offset_tombstone(group_id, topic, *partition))
-        });
-        Outcome::records((), tombstones.collect())
+        let mut deleted: BTreeMap<&TopicName, BTreeSet<PartitionIndex>> = BTreeMap::new();
+        for TopicPartition { topic, partition } in partitions {
+            deleted.entry(topic).or_default().insert(*partition);
+        }
+        let mut records = Vec::new();
+        for (group_id, topics) in self.offsets.groups() {
+            for (topic, deleted) in &deleted {
+                let offsets = topics.get(*topic).into_iter().flat_map(BTreeMap::keys);
+                let gone = offsets.filter(|partition| deleted.contains(partition));
+                records.extend(gone.map(|p| CoordinatorRecord::offset_tombstone(group_id, topic, *p)));
+            }
+        }
+        Outcome::records((), records)
     }
 }
 

@@ -69,15 +69,8 @@ impl Offsets {
         }
     }
 
-    /// Every group's offset of the partition.
-    pub(crate) fn groups_with<'a>(
-        &'a self,
-        topic: &'a TopicName,
-        partition: PartitionIndex,
-    ) -> impl Iterator<Item = &'a GroupId> {
-        self.by_group
-            .iter()
-            .filter(move |(_, topics)| topics.get(topic).is_some_and(|p| p.contains_key(&partition)))
-            .map(|(group_id, _)| group_id)
+    /// All groups that have any.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = (&GroupId, &GroupOffsets)> {
+        self.by_group.iter()
     }
 }
