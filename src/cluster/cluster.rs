@@ -38,6 +38,7 @@ pub struct Cluster {
     config: Config,
     kraft_version: i16,
     shared: Arc<Shared>,
+    replication: Arc<Replication>,
     decisions: Arc<Semaphore>,
     mailbox: mpsc::Sender<Command>,
     open: mpsc::Sender<oneshot::Sender<()>>,
@@ -68,13 +69,18 @@ impl Cluster {
         let (mailbox, commands) = mpsc::channel(DECISIONS);
         let publisher = Arc::new(Publisher::default());
         let driver = Driver::new(env.clone(), &config, boot, publisher.clone());
-        let publishing =
-            Publishing { publisher, shared: shared.clone(), replication, shards, partitions_are_open: false };
+        let publishing = Publishing {
+            publisher,
+            shared: shared.clone(),
+            replication: replication.clone(),
+            shards,
+            partitions_are_open: false,
+        };
         let (open, asked_to_open) = mpsc::channel(1);
         env.exec.spawn("publisher", Box::pin(publishing.run(asked_to_open, closing.clone())));
         env.exec.spawn("cluster", Box::pin(driver.run(commands, closing, fatal)));
         let decisions = Arc::new(Semaphore::new(DECISIONS));
-        Arc::new(Self { config, kraft_version, shared, decisions, mailbox, open })
+        Arc::new(Self { config, kraft_version, shared, replication, decisions, mailbox, open })
     }
 
     /// The cluster's id.
@@ -139,7 +145,13 @@ impl Cluster {
         take.await.map_err(|_| ClusterError::NotController)
     }
 
-    /// Opens this node's partitions; from then on they follow the metadata. Called once, when the broker is unfenced.
+    /// Opens the logs of this node's partitions, as far as the metadata is known here.
+    pub(crate) async fn open_logs(&self) {
+        self.replication.open_logs(&self.image()).await;
+    }
+
+    /// Takes the lead of this node's partitions; from then on they follow the metadata. Called once, when the broker is
+    /// unfenced.
     pub(crate) async fn open_partitions(&self) -> Result<(), ClusterError> {
         let (give, take) = oneshot::channel();
         self.open.send(give).await.map_err(|_| ClusterError::Closing)?;

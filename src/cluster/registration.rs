@@ -1,7 +1,7 @@
 //! This broker's registration: a new epoch at each start, then the leaderships.
 //!
-//! Partitions are opened once, when the registration is committed and the broker is unfenced: before that the metadata
-//! still says what the last run was.
+//! Logs are opened meanwhile. Partitions are led when the registration is committed and the broker is unfenced: before
+//! that the metadata still says what the last run was.
 //!
 //! Kafka: `BrokerLifecycleManager`; KIP-631.
 
@@ -30,7 +30,16 @@ pub async fn register(
     cluster: &Cluster,
     registration: Registration,
 ) -> Result<BrokerEpoch, RegistrationError> {
+    // With its answer everything that was committed before is known here: no log is taken for a stray.
     cluster.decide(Controller::bootstrap).await?;
+    let ((), epoch) = tokio::join!(cluster.open_logs(), unfenced(cluster, registration));
+    let epoch = epoch?;
+    cluster.open_partitions().await?;
+    info!(broker_epoch = %epoch, "the broker is registered");
+    Ok(epoch)
+}
+
+async fn unfenced(cluster: &Cluster, registration: Registration) -> Result<BrokerEpoch, RegistrationError> {
     let (id, connection) = (registration.id, registration.connection);
     let epoch = cluster
         .decide_at(move |controller, now| {
@@ -49,7 +58,5 @@ pub async fn register(
         connection,
     };
     cluster.decide_at(move |controller, now| controller.heartbeat(&heartbeat, now)).await??;
-    cluster.open_partitions().await?;
-    info!(broker_epoch = %epoch, "the broker is registered");
     Ok(epoch)
 }

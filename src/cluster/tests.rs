@@ -63,7 +63,8 @@ impl Case {
             checkpoint: Duration::from_secs(5),
         };
         let broker = BrokerConfig::default();
-        let config = replication::Config { node_id: ME, fixed: broker.values().clone(), upkeep };
+        let fixed = broker.values().clone();
+        let config = replication::Config { node_id: ME, fixed, recovery_threads: 2, upkeep };
         let replication = Replication::start(&env, config, vec![folder], &closing);
         let shards = Shards::start(&env, shards::Config::new(ME), replication.clone(), &closing);
         let config = Config { node_id: ME, cluster_id: ClusterId::from("c"), broker, snapshot_bytes };

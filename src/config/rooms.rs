@@ -52,6 +52,7 @@ impl Config {
         ReplicationConfig {
             node_id: self.node_id(),
             fixed: self.broker.values().clone(),
+            recovery_threads: layers.integer("num.recovery.threads.per.data.dir").max(1) as usize,
             upkeep: UpkeepConfig {
                 retention_check: millis("log.retention.check.interval.ms"),
                 flush_check: millis("log.flush.scheduler.interval.ms").min(FLUSH_CHECK_MAX),

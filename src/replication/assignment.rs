@@ -1,12 +1,15 @@
 //! What the metadata asks of this node: which partitions it holds, which it leads, how they are configured.
 
+use std::sync::Arc;
+
 use metadata::config::{Cleanup, Compression, Layers, TimestampType, TopicConfig};
 use metadata::{Delta, Image, ResourceType, Topic};
-use model::{LeaderEpoch, NodeId, TopicId, TopicIdPartition, TopicPartition};
+use model::{LeaderEpoch, NodeId, TopicIdPartition, TopicPartition};
 use protocol::batch::{Codec, TimestampType as BatchTimestampType};
 use storage::{CleanupPolicy, LogConfig};
 
 /// A partition of this node, as the metadata wants it.
+#[derive(Clone)]
 pub(crate) struct Assignment {
     pub(crate) name: TopicPartition,
     pub(crate) id: TopicIdPartition,
@@ -18,82 +21,90 @@ pub(crate) struct Assignment {
 }
 
 /// What a delta changes for one node.
-#[derive(Default)]
 pub(crate) struct Change {
-    pub(crate) assigned: Vec<Assignment>,
+    pub(crate) assigned: Arc<[Assignment]>,
     pub(crate) deleted: Vec<TopicIdPartition>,
 }
 
 impl Change {
     /// What `delta`, which led to `image`, changes for node `me`.
     pub(crate) fn of(image: &Image, delta: &Delta, me: NodeId, settings: &Settings<'_>) -> Self {
-        let deleted = delta.topics_deleted.iter().flat_map(|topic| ids(topic)).collect();
-        let assigned = delta
-            .partitions_changed
-            .iter()
-            .filter_map(|id| Assignment::of(image, *id, me, settings))
-            .chain(reconfigured(image, delta, me, settings))
-            .collect();
-        Self { assigned, deleted }
+        let mut changed = delta.partitions_changed.clone();
+        changed.extend(reconfigured(image, delta));
+        Self {
+            assigned: Assignment::of(image, changed, me, settings),
+            deleted: delta.topics_deleted.iter().flat_map(|topic| ids(topic)).collect(),
+        }
     }
 
-    /// All that `image` wants of node `me`: at start.
-    pub(crate) fn all(image: &Image, me: NodeId, settings: &Settings<'_>) -> Self {
-        let assigned = image
-            .topics
-            .iter()
-            .flat_map(|topic| ids(topic))
-            .filter_map(|id| Assignment::of(image, id, me, settings))
-            .collect();
-        Self { assigned, deleted: Vec::new() }
+    /// All that `image` wants of node `me`, which has the logs `held`.
+    pub(crate) fn all(
+        image: &Image,
+        me: NodeId,
+        settings: &Settings<'_>,
+        held: impl Iterator<Item = TopicIdPartition>,
+    ) -> Self {
+        let is_wanted = |id| image.topics.partition(id).is_some_and(|partition| partition.has_replica(me));
+        Self {
+            assigned: Assignment::of(image, image.topics.iter().flat_map(|topic| ids(topic)), me, settings),
+            deleted: held.filter(|id| !is_wanted(*id)).collect(),
+        }
     }
 }
 
-fn ids(topic: &Topic) -> impl Iterator<Item = TopicIdPartition> + use<> {
-    let topic_id: TopicId = topic.id;
-    let partitions: Vec<_> = topic.partitions.keys().copied().collect();
-    partitions.into_iter().map(move |partition| TopicIdPartition { topic_id, partition })
+fn ids(topic: &Topic) -> impl Iterator<Item = TopicIdPartition> {
+    let topic_id = topic.id;
+    topic.partitions.keys().map(move |partition| TopicIdPartition { topic_id, partition: *partition })
 }
 
 /// The partitions of topics whose configuration changed; all of them after a change of the broker's.
-fn reconfigured(
-    image: &Image,
-    delta: &Delta,
-    me: NodeId,
-    settings: &Settings<'_>,
-) -> impl Iterator<Item = Assignment> + use<> {
+fn reconfigured(image: &Image, delta: &Delta) -> impl Iterator<Item = TopicIdPartition> {
     let broker = delta.configs_changed.iter().any(|resource| resource.kind == ResourceType::Broker);
-    let of_topic = |name: &str| {
-        delta
-            .configs_changed
-            .iter()
-            .any(|resource| resource.kind == ResourceType::Topic && resource.name == name)
+    let is_changed = move |topic: &&Arc<Topic>| {
+        broker
+            || delta
+                .configs_changed
+                .iter()
+                .any(|resource| resource.kind == ResourceType::Topic && resource.name == topic.name.as_str())
     };
-    let assignments: Vec<_> = image
-        .topics
-        .iter()
-        .filter(|topic| broker || of_topic(topic.name.as_str()))
-        .flat_map(|topic| ids(topic))
-        .filter_map(|id| Assignment::of(image, id, me, settings))
-        .collect();
-    assignments.into_iter()
+    image.topics.iter().filter(is_changed).flat_map(|topic| ids(topic))
 }
 
 impl Assignment {
-    fn of(image: &Image, id: TopicIdPartition, me: NodeId, settings: &Settings<'_>) -> Option<Self> {
-        let topic = image.topics.by_id(id.topic_id)?;
-        let partition = topic.partitions.get(&id.partition).filter(|partition| partition.has_replica(me))?;
+    /// Those of `ids` that are there, and that node `me` has a replica of. Each stands there once, those of a topic next to
+    /// each other.
+    fn of(
+        image: &Image,
+        ids: impl IntoIterator<Item = TopicIdPartition>,
+        me: NodeId,
+        settings: &Settings<'_>,
+    ) -> Arc<[Self]> {
+        let ids: Vec<_> = ids.into_iter().collect();
+        let topics = ids.chunk_by(|a, b| a.topic_id == b.topic_id);
+        topics.flat_map(|ids| Self::of_topic(image, ids, me, settings)).collect()
+    }
+
+    fn of_topic(image: &Image, ids: &[TopicIdPartition], me: NodeId, settings: &Settings<'_>) -> Vec<Self> {
+        let Some(topic) = ids.first().and_then(|id| image.topics.by_id(id.topic_id)) else {
+            return Vec::new();
+        };
         let layers = image.configs.topic_layers(&topic.name, me, settings.fixed);
         let config = TopicConfig::resolve(&layers);
-        Some(Self {
-            name: TopicPartition { topic: topic.name.clone(), partition: id.partition },
-            id,
-            leader: partition.leader,
-            leader_epoch: partition.leader_epoch,
-            isr: partition.isr.clone(),
-            min_isr: usize::try_from(config.min_insync_replicas).unwrap_or(1).min(partition.replicas.len()),
-            config: log_config(&config, &layers),
-        })
+        let min_isr = usize::try_from(config.min_insync_replicas).unwrap_or(1);
+        let log_config = log_config(&config, &layers);
+        let here = ids.iter().filter_map(|id| {
+            let partition = topic.partitions.get(&id.partition)?;
+            partition.has_replica(me).then(|| Self {
+                name: TopicPartition { topic: topic.name.clone(), partition: id.partition },
+                id: *id,
+                leader: partition.leader,
+                leader_epoch: partition.leader_epoch,
+                isr: partition.isr.clone(),
+                config: log_config.clone(),
+                min_isr: min_isr.min(partition.replicas.len()),
+            })
+        });
+        here.collect()
     }
 }
 

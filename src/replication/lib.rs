@@ -15,6 +15,7 @@ mod committer;
 mod error;
 mod failed;
 mod folders;
+mod opening;
 mod partition;
 mod partitions;
 mod replication;

@@ -3,19 +3,19 @@
 //! Kafka: `ReplicaManager.applyDelta`, `LogManager`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use env::Env;
 use metadata::config::Overrides;
 use metadata::{Delta, Image};
-use model::{LeaderEpoch, NodeId, Offset, PartitionIndex, TopicIdPartition};
+use model::{NodeId, PartitionIndex, TopicIdPartition};
 use storage::{FoundLog, LogFolder};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use crate::assignment::{Assignment, Change, Settings};
 use crate::blocking::blocking;
-use crate::failed::{Failed, OpenError};
+use crate::failed::Failed;
 use crate::folders::{FolderDescription, Folders};
 use crate::partitions::Partitions;
 use crate::upkeep;
@@ -31,6 +31,8 @@ pub struct Config {
     pub node_id: NodeId,
     /// Values of the files, the environment and the command line.
     pub fixed: Overrides,
+    /// `num.recovery.threads.per.data.dir`: so many logs of a folder are opened at once.
+    pub recovery_threads: usize,
     /// How often, and how.
     pub upkeep: upkeep::Config,
 }
@@ -42,8 +44,10 @@ pub struct Replication {
     pub(crate) folders: Folders,
     pub(crate) partitions: Partitions,
     pub(crate) failed: Failed,
-    /// Held while partitions are opened and deleted.
-    changing: Mutex<()>,
+    /// Held for reading while logs are opened, for writing while partitions are deleted or opened again.
+    pub(crate) changing: RwLock<()>,
+    /// Whether what lay in the folders at start was compared with the metadata.
+    is_looked_through: AtomicBool,
     /// Whether all partitions were opened: a checkpoint before that would forget those that were not.
     pub(crate) is_open: AtomicBool,
 }
@@ -63,7 +67,8 @@ impl Replication {
             folders,
             partitions: Partitions::default(),
             failed: Failed::default(),
-            changing: Mutex::default(),
+            changing: RwLock::default(),
+            is_looked_through: AtomicBool::new(false),
             is_open: AtomicBool::new(false),
         });
         upkeep::start(&replication, closing);
@@ -97,12 +102,32 @@ impl Replication {
         self.change(Change::of(image, delta, self.config.node_id, &settings)).await;
     }
 
-    /// Opens all that `image` asks for, and sets aside what it does not know: at start.
+    /// Opens the logs that `image` asks for, and sets aside what it does not know: at start, while the broker is still being
+    /// registered. Nothing is led before [`Self::apply_all`].
+    pub async fn open_logs(self: &Arc<Self>, image: &Image) {
+        self.look_through(image).await;
+        self.open_missing(&self.all(image).assigned).await;
+    }
+
+    /// Makes all so as `image` asks for, whatever was before.
     pub async fn apply_all(self: &Arc<Self>, image: &Image) {
-        self.set_aside_strays(image);
-        let settings = Settings { fixed: &self.config.fixed };
-        self.change(Change::all(image, self.config.node_id, &settings)).await;
+        self.look_through(image).await;
+        self.change(self.all(image)).await;
         self.is_open.store(true, Ordering::Release);
+    }
+
+    /// Once, before any log is opened.
+    async fn look_through(self: &Arc<Self>, image: &Image) {
+        if !self.is_looked_through.swap(true, Ordering::AcqRel) {
+            let (replication, image) = (self.clone(), image.clone());
+            self.blocking(move || replication.set_aside_strays(&image)).await;
+        }
+    }
+
+    fn all(&self, image: &Image) -> Change {
+        let settings = Settings { fixed: &self.config.fixed };
+        let held = self.partitions.all();
+        Change::all(image, self.config.node_id, &settings, held.iter().map(|partition| partition.id))
     }
 
     /// A topic that was deleted, perhaps made anew, while this node was down.
@@ -125,83 +150,58 @@ impl Replication {
     }
 
     async fn change(self: &Arc<Self>, change: Change) {
-        if change.is_empty() {
-            return;
+        let Change { assigned, deleted } = change;
+        if !deleted.is_empty() {
+            let replication = self.clone();
+            self.blocking(move || replication.delete(&deleted)).await;
         }
-        let replication = self.clone();
-        let work = move || replication.make(change);
+        if !assigned.is_empty() {
+            self.open_missing(&assigned).await;
+            let replication = self.clone();
+            self.blocking(move || assigned.iter().for_each(|assignment| replication.assign(assignment)))
+                .await;
+        }
+    }
+
+    async fn blocking(&self, work: impl FnOnce() + Send + 'static) {
         if blocking(self.env.exec.as_ref(), work).await.is_none() {
             warn!("the node ended before a metadata change was applied to its partitions");
         }
     }
 
-    fn make(self: &Arc<Self>, change: Change) {
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        for id in change.deleted {
-            self.failed.remove(id);
-            if let Some(partition) = self.partitions.remove(id) {
+    fn delete(&self, ids: &[TopicIdPartition]) {
+        let _changing = self.changing.write().unwrap_or_else(PoisonError::into_inner);
+        for id in ids {
+            self.failed.remove(*id);
+            if let Some(partition) = self.partitions.remove(*id) {
                 partition.delete();
                 self.folders.gone(partition.folder);
             }
-        }
-        for assignment in change.assigned {
-            self.assign(assignment);
         }
     }
 
     /// Opens what could not be opened before, for a reason that may have gone. Waits for the disk.
     pub(crate) fn reopen(self: &Arc<Self>) {
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_open.load(Ordering::Acquire) {
+            // At start nothing is led yet, and the start itself tries again.
+            return;
+        }
+        let _changing = self.changing.write().unwrap_or_else(PoisonError::into_inner);
         for assignment in self.failed.take_healing() {
-            self.assign(assignment);
+            self.open_or_note(&assignment);
+            self.assign(&assignment);
         }
     }
 
-    fn assign(self: &Arc<Self>, assignment: Assignment) {
-        let partition = match self.partitions.by_id(assignment.id) {
-            Ok(partition) => {
-                partition.configure(assignment.config.clone(), assignment.min_isr);
-                partition
-            }
-            Err(_) => match self.open(&assignment) {
-                Ok(partition) => partition,
-                Err(error) => {
-                    error!(partition = %assignment.name, %error, "a partition could not be opened");
-                    self.failed.insert(assignment, error);
-                    return;
-                }
-            },
-        };
+    /// Those that could not be opened are left out: that was told.
+    fn assign(&self, assignment: &Assignment) {
+        let Ok(partition) = self.partitions.by_id(assignment.id) else { return };
+        partition.configure(assignment.config.clone(), assignment.min_isr);
         if assignment.leader == self.config.node_id {
             partition.lead(assignment.leader, assignment.leader_epoch, &assignment.isr);
         } else {
             partition.follow();
         }
-    }
-
-    fn open(self: &Arc<Self>, assignment: &Assignment) -> Result<Arc<Partition>, OpenError> {
-        let is_new = assignment.leader_epoch == LeaderEpoch(0);
-        let at = self.folders.choose(&assignment.name, is_new).ok_or(OpenError::NoFolder)?;
-        let folder = self.folders.get(at);
-        let now = self.env.clock.wall();
-        let log = folder
-            .logs
-            .open_log(&assignment.name, assignment.id.topic_id, assignment.config.clone(), now)
-            .map_err(|error| {
-                self.folders.doubt(at);
-                self.folders.gone(at);
-                OpenError::Storage { at, error }
-            })?;
-        let restored = folder.logs.high_watermark(&assignment.name).unwrap_or(Offset(0));
-        let partition = Arc::new(Partition::new(
-            (assignment.name.clone(), assignment.id, at),
-            (self.env.clock.clone(), folder.committer.clone()),
-            log,
-            (assignment.min_isr, restored),
-        ));
-        self.partitions.insert(partition.clone());
-        self.failed.remove(assignment.id);
-        Ok(partition)
     }
 
     /// The log folders and what lies in them.
@@ -257,10 +257,4 @@ fn is_stray(image: &Image, found: &FoundLog) -> bool {
         return name.topic.as_str() != CLUSTER_METADATA;
     };
     !topic.partitions.contains_key(&name.partition) || found.topic_id.is_some_and(|id| id != topic.id)
-}
-
-impl Change {
-    fn is_empty(&self) -> bool {
-        self.assigned.is_empty() && self.deleted.is_empty()
-    }
 }

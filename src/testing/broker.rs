@@ -1,6 +1,5 @@
 //! A broker on a simulated machine.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -33,8 +32,6 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 pub(crate) struct Broker {
     pub(crate) machine: Node,
     process: Option<Process>,
-    /// How often it was started.
-    lives: Arc<AtomicU64>,
 }
 
 struct Process {
@@ -45,8 +42,8 @@ struct Process {
 
 impl Broker {
     /// A machine that is off.
-    pub(crate) fn new(world: &World, lives: &Arc<AtomicU64>) -> Self {
-        Self { machine: world.node("broker"), process: None, lives: Arc::clone(lives) }
+    pub(crate) fn new(world: &World) -> Self {
+        Self { machine: world.node("broker"), process: None }
     }
 
     /// Starts the process, and does not wait until it serves.
@@ -60,7 +57,6 @@ impl Broker {
         let set = SETTINGS.iter().chain(settings).map(|&pair| pair.to_owned()).collect();
         let told = Sources { set, ..Sources::default() };
         let config = Config::load(&told).expect("the settings are valid");
-        self.lives.fetch_add(1, Ordering::Relaxed);
         let process = Process { stop: stop.clone(), ended: Arc::clone(&ended) };
         self.machine.run(async move {
             let result = assemble::run_in(env, config, stop).await.map_err(|error| error.to_string());
@@ -116,7 +112,7 @@ mod tests {
     /// What a node with two log folders ended with after ten seconds, if one of them cannot be opened.
     fn ended_without(folder: &str) -> Option<Result<(), String>> {
         let world = World::new(1);
-        let mut broker = Broker::new(&world, &Arc::default());
+        let mut broker = Broker::new(&world);
         let clock = world.node("clock").boot().clock;
         broker.machine.disk().fail(sim::Kind::Name, folder, 0, u64::MAX);
         world.run(async {

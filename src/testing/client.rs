@@ -1,8 +1,6 @@
 //! A client's connection: real frames, one broker, and a new connection after each failure.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
@@ -27,15 +25,11 @@ pub(crate) struct Client {
     link: Option<Link>,
     frames: VecDeque<Bytes>,
     correlation_id: i32,
-    /// Which of the broker's lives it is connected to.
-    pub(crate) life: u64,
-    lives: Arc<AtomicU64>,
 }
 
 impl Client {
     pub(crate) fn new(shared: &Shared) -> Self {
-        let (env, lives) = (shared.env.clone(), Arc::clone(&shared.lives));
-        Self { env, link: None, frames: VecDeque::new(), correlation_id: 0, life: 0, lives }
+        Self { env: shared.env.clone(), link: None, frames: VecDeque::new(), correlation_id: 0 }
     }
 
     /// Sends a request and waits for its answer.
@@ -115,7 +109,6 @@ impl Client {
             let connected =
                 timeout(&*self.env.clock, deadline, self.env.net.connect(ADDRESS, FRAME_BYTES_MAX));
             self.link = connected.await.and_then(Result::ok);
-            self.life = self.lives.load(Ordering::Relaxed);
         }
         self.link.as_ref().map(drop).ok_or(Lost)
     }

@@ -117,7 +117,7 @@ impl Consumer {
     fn take(&mut self, place: Place, data: &PartitionData) -> bool {
         let shared = Arc::clone(&self.shared);
         let mut ledger = shared.ledger();
-        ledger.bounds((self.observer, self.client.life), place, data.log_start_offset, data.high_watermark);
+        ledger.bounds(self.observer, place, data.log_start_offset, data.high_watermark);
         let position = self.positions.entry(place).or_default();
         for batch in batches(data.records.as_deref().unwrap_or_default()) {
             // The last batch may be cut off.

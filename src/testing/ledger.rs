@@ -29,9 +29,8 @@ pub(crate) struct Ledger {
     violations: Vec<String>,
 }
 
-/// Who sees a high watermark: a consumer, and the life of the broker that it is connected to. A broker that starts shows
-/// what it checkpointed, until what it recovered is flushed.
-pub(crate) type Observer = (u64, u64);
+/// Who sees a high watermark.
+pub(crate) type Observer = u64;
 
 impl Ledger {
     /// A record was acknowledged; a duplicate's answer may lack the offset.

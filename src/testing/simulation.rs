@@ -1,6 +1,6 @@
 //! One seed: the clients, the broker, the nemesis, and what came of it.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -49,8 +49,6 @@ pub struct Outcome {
 /// What all clients share.
 pub(crate) struct Shared {
     pub(crate) env: Env,
-    /// How often the broker was started.
-    pub(crate) lives: Arc<AtomicU64>,
     ledger: Mutex<Ledger>,
     is_over: AtomicBool,
     working: AtomicUsize,
@@ -88,14 +86,13 @@ pub fn simulate(seed: u64, faults: u64) -> Outcome {
     let env = clients.boot();
     let shared = Arc::new(Shared {
         env: env.clone(),
-        lives: Arc::default(),
         ledger: Mutex::default(),
         is_over: AtomicBool::new(false),
         working: AtomicUsize::new(0),
     });
     let mut nemesis = Nemesis {
         world: &world,
-        broker: Broker::new(&world, &shared.lives),
+        broker: Broker::new(&world),
         clients: &clients,
         clock: &*env.clock,
         faults: Vec::new(),

@@ -66,8 +66,8 @@ pub static BROKER_KEYS: &[ConfigKey] = broker_keys! {
     "The folder that holds the metadata log; by default the first of log.dirs.";
 "cordoned.log.dirs" List "" Distinct, PerBroker, Later =>
     "Log folders that get no new partitions.";
-"num.recovery.threads.per.data.dir" Int "2" AtLeast(1), ClusterWide, Later =>
-    "How many partitions of one folder are recovered at the same time at start.";
+"num.recovery.threads.per.data.dir" Int "2" AtLeast(1), ClusterWide, Used =>
+    "How many partitions of each folder are opened and recovered at the same time at start.";
 "log.dir.failure.timeout.ms" Long "30000" AtLeast(1), ReadOnly, Later =>
     "How long a node may be unable to tell the controller of a failed folder before it stops, in milliseconds.";
 "log.flush.offset.checkpoint.interval.ms" Int "60000" AtLeast(0), ReadOnly, Later =>

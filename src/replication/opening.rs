@@ -1,0 +1,94 @@
+//! Opening the logs of many partitions: several at once, each as far as nobody leads it.
+//!
+//! Invariant: what recovery kept is flushed before its partition can be led, so it counts from the first moment, and the
+//! high watermark of a partition with one replica never shows less than it did before the stop.
+//!
+//! Kafka: `LogManager.loadLogs`.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError};
+
+use model::{LeaderEpoch, Offset};
+use storage::{Log, StorageError};
+use tracing::error;
+
+use crate::assignment::Assignment;
+use crate::failed::OpenError;
+use crate::{Partition, Replication};
+
+impl Replication {
+    /// Opens those that are not open yet.
+    pub(crate) async fn open_missing(self: &Arc<Self>, assigned: &Arc<[Assignment]>) {
+        let missing = assigned.iter().filter(|assignment| self.is_missing(assignment)).count();
+        let jobs_max = self.config.recovery_threads * self.folders.iter().count();
+        let next = Arc::new(AtomicUsize::new(0));
+        let jobs: Vec<_> = (0..missing.min(jobs_max))
+            .map(|_| {
+                let (replication, assigned, next) = (self.clone(), assigned.clone(), next.clone());
+                self.env.exec.blocking(Box::new(move || replication.open_each(&assigned, &next)))
+            })
+            .collect();
+        for job in jobs {
+            job.await;
+        }
+    }
+
+    fn is_missing(&self, assignment: &Assignment) -> bool {
+        self.partitions.by_id(assignment.id).is_err()
+    }
+
+    /// One job of several that share `next`.
+    fn open_each(&self, assigned: &[Assignment], next: &AtomicUsize) {
+        while let Some(assignment) = assigned.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let _changing = self.changing.read().unwrap_or_else(PoisonError::into_inner);
+            if self.is_missing(assignment) {
+                self.open_or_note(assignment);
+            }
+        }
+    }
+
+    pub(crate) fn open_or_note(&self, assignment: &Assignment) {
+        match self.open(assignment) {
+            Ok(()) => self.failed.remove(assignment.id),
+            Err(error) => {
+                error!(partition = %assignment.name, %error, "a partition could not be opened");
+                self.failed.insert(assignment.clone(), error);
+            }
+        }
+    }
+
+    fn open(&self, assignment: &Assignment) -> Result<(), OpenError> {
+        let is_new = assignment.leader_epoch == LeaderEpoch(0);
+        let at = self.folders.choose(&assignment.name, is_new).ok_or(OpenError::NoFolder)?;
+        let folder = self.folders.get(at);
+        let now = self.env.clock.wall();
+        let log = folder
+            .logs
+            .open_log(&assignment.name, assignment.id.topic_id, assignment.config.clone(), now)
+            .and_then(flushed)
+            .map_err(|error| {
+                self.folders.doubt(at);
+                self.folders.gone(at);
+                OpenError::Storage { at, error }
+            })?;
+        let restored = folder.logs.high_watermark(&assignment.name).unwrap_or(Offset(0));
+        self.partitions.insert(Arc::new(Partition::new(
+            (assignment.name.clone(), assignment.id, at),
+            (self.env.clock.clone(), folder.committer.clone()),
+            log,
+            (assignment.min_isr, restored),
+        )));
+        Ok(())
+    }
+}
+
+/// The log, with all its records on disk.
+fn flushed(mut log: Log) -> Result<Log, StorageError> {
+    if log.flushed_end() < log.log_end()
+        && let Some(job) = log.flush_job()
+    {
+        let result = job.files.iter().try_for_each(|file| file.sync());
+        log.flush_done(&job, result)?;
+    }
+    Ok(log)
+}
