@@ -24,15 +24,13 @@ pub enum Action {
     /// [`Replica::handle_log_changed`](crate::Replica::handle_log_changed).
     Flush,
     /// Cut the log: nothing at or after this offset stays, and no epoch that begins there. Changes the log, also where
-    /// no record is cut (KAFKA-10706).
+    /// no record is cut (KAFKA-10706). A checkpoint of the high watermark that lies above is lowered on disk first, or
+    /// what is written there next would count as committed after a restart.
     Truncate(Offset),
-    /// Drop the whole log and all epochs, to go on at `end` with the first readable offset `log_start`. Changes the log.
-    RestartAt {
-        /// The next offset that is appended.
-        end: Offset,
-        /// Above `end` only where the first batch that follows holds both (KAFKA-6975).
-        log_start: Offset,
-    },
+    /// Drop the whole log and all epochs, to start and go on at this offset. Changes the log, and is on disk when it is
+    /// done, with the checkpoint of the high watermark as for [`Action::Truncate`]: what comes back after a power cut would
+    /// not be what the next Fetch acknowledges.
+    RestartAt(Offset),
     /// Append batches of the Fetch answer that was just handed in: `count` of them, from the first. Changes the log.
     Append {
         /// How many batches.

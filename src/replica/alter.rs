@@ -27,12 +27,12 @@ impl Replica {
             return;
         }
         match answer {
-            Ok(altered) if takes_stale => leader.isr.handle_altered(&altered),
+            Ok(altered) if takes_stale => leader.isr.handle_altered(&altered, self.mutation),
             Ok(altered)
                 if altered.leader_epoch == leader.epoch
                     && altered.partition_epoch >= leader.isr.partition_epoch() =>
             {
-                leader.isr.handle_altered(&altered);
+                leader.isr.handle_altered(&altered, self.mutation);
             }
             // An answer of a controller that is behind.
             Ok(_) => leader.isr.retry(again_at, self.mutation),
@@ -58,7 +58,9 @@ impl Replica {
             && leader.isr.is_free(self.now)
             && leader.may_join(by, self.high_watermark)
         {
-            leader.isr.expand(self.now, by, self.mutation);
+            let mut isr = leader.isr.committed().clone();
+            isr.insert(by);
+            leader.isr.propose(self.now, leader.members(&isr), self.mutation);
         }
     }
 
@@ -67,9 +69,11 @@ impl Replica {
         if !leader.isr.is_free(self.now) {
             return;
         }
+        let mut isr = leader.isr.committed().clone();
         let lagging = leader.lagging(self.now, log.log_end(), self.config.replica_lag_time_max);
-        if !lagging.is_empty() {
-            leader.isr.shrink(self.now, &lagging, self.mutation);
+        isr.retain(|id| !lagging.contains(id));
+        if isr.len() < leader.isr.committed().len() {
+            leader.isr.propose(self.now, leader.members(&isr), self.mutation);
         }
     }
 

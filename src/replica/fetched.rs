@@ -127,7 +127,7 @@ impl Replica {
 
     fn restart_at(&mut self, start: Offset) -> bool {
         self.high_watermark = start;
-        self.actions.push_back(Action::RestartAt { end: start, log_start: start });
+        self.actions.push_back(Action::RestartAt(start));
         true
     }
 
@@ -149,31 +149,35 @@ impl Replica {
         if count == 0 {
             return self.back_off();
         }
-        if follow::starts_inside(log, first) {
-            self.actions.push_back(Action::RestartAt { end: first.base, log_start: log.log_start() });
+        if follow::begins_anew(log, answer.log_start, first) {
+            self.actions.push_back(Action::RestartAt(first.base));
         }
         self.actions.push_back(Action::Append { count });
         let (high_watermark, log_start) = (answer.high_watermark, answer.log_start);
-        self.enter(Phase::Appending { high_watermark, log_start });
+        let end = answer.batches[count - 1].end;
+        self.enter(Phase::Appending { end, high_watermark, log_start });
         true
     }
 
     fn fitting(&self, log: &impl LogView, answer: &FetchAnswer<'_>) -> usize {
         match &self.role {
             Role::Follower(_) if self.mutation.is(Mutant::AppendNewerEpochs) => answer.batches.len(),
-            Role::Follower(follower) => follow::fitting(log, follower.epoch, answer.batches),
+            Role::Follower(follower) => follow::fitting(log, follower.epoch, answer),
             Role::Leader(_) => 0,
         }
     }
 
-    /// What was asked to be appended is in the log.
-    pub(crate) fn finish_append(&mut self, log: &impl LogView) {
-        if let Role::Follower(follower) = &mut self.role
-            && let Phase::Appending { high_watermark, log_start } = follower.phase
-            && log.log_end() > log.log_start()
-        {
-            follower.phase = Phase::Ready;
-            self.take_offsets(log, high_watermark, log_start);
+    /// Where what was asked to be appended is in the log now; whether that changes the log further.
+    pub(crate) fn finish_append(&mut self, log: &impl LogView) -> bool {
+        match &mut self.role {
+            Role::Follower(follower) => match follower.phase {
+                Phase::Appending { end, high_watermark, log_start } if log.log_end() == end => {
+                    follower.phase = Phase::Ready;
+                    self.take_offsets(log, high_watermark, log_start)
+                }
+                _ => false,
+            },
+            Role::Leader(_) => false,
         }
     }
 

@@ -51,8 +51,8 @@ pub(crate) enum Phase {
     Fetching(QuestionId),
     /// Where the leader's log starts and ends is asked for.
     Listing(QuestionId),
-    /// Records are being appended; then these offsets of the leader hold here too.
-    Appending { high_watermark: Offset, log_start: Offset },
+    /// Records are being appended, up to this end; then these offsets of the leader hold here too.
+    Appending { end: Offset, high_watermark: Offset, log_start: Offset },
     /// A question failed.
     BackingOff(Instant),
 }
@@ -99,23 +99,23 @@ pub(crate) fn truncation(log: &impl LogView, diverging: EpochEnd) -> Option<Offs
 
 /// How many of a leader's batches fit behind this log: in order, without overlap, of epochs that grow up to the leader's
 /// own (KAFKA-18723).
-pub(crate) fn fitting(log: &impl LogView, leader_epoch: LeaderEpoch, batches: &[BatchRange]) -> usize {
-    let mut end = log.log_end();
-    let mut epoch = log.latest_epoch().unwrap_or(LeaderEpoch::NONE);
+pub(crate) fn fitting(log: &impl LogView, leader_epoch: LeaderEpoch, answer: &FetchAnswer<'_>) -> usize {
+    let begins_anew = answer.batches.first().is_some_and(|first| begins_anew(log, answer.log_start, first));
+    let mut end = if begins_anew { Offset(0) } else { log.log_end() };
+    let mut epoch = log.latest_epoch().filter(|_| !begins_anew).unwrap_or(LeaderEpoch::NONE);
     let fits = |batch: &&BatchRange| {
-        let holds_start = starts_inside(log, batch) && end == log.log_end();
-        let fits = (batch.base >= end || holds_start)
+        let fits = batch.base >= end
             && batch.end > batch.base
             && batch.epoch >= epoch
             && batch.epoch <= leader_epoch;
         (end, epoch) = (batch.end, batch.epoch);
         fits
     };
-    batches.iter().take_while(fits).count()
+    answer.batches.iter().take_while(fits).count()
 }
 
-/// Whether the log is empty and starts inside this batch (KAFKA-6975).
-pub(crate) fn starts_inside(log: &impl LogView, batch: &BatchRange) -> bool {
-    let start = log.log_start();
-    log.log_end() == start && batch.base < start && start < batch.end
+/// Whether the leader's log starts inside this batch, and all of this log is deleted there: it begins anew with the batch
+/// (KAFKA-6975).
+pub(crate) fn begins_anew(log: &impl LogView, leader_start: Offset, first: &BatchRange) -> bool {
+    first.base < log.log_end() && log.log_end() <= leader_start && leader_start < first.end
 }

@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 
 use model::{ErrorCode, Instant, LeaderEpoch, NodeId, PartitionEpoch};
 
-use crate::QuestionId;
 use crate::mutant::{Mutant, Mutation};
+use crate::{IsrMember, QuestionId};
 
 /// What the controller answers where it made the change, or had nothing to change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub(crate) struct Isr {
 
 #[derive(Clone, Debug)]
 struct Pending {
-    target: BTreeSet<NodeId>,
+    target: Vec<IsrMember>,
     maximal: BTreeSet<NodeId>,
     wait: Wait,
 }
@@ -83,8 +83,8 @@ impl Isr {
     }
 
     /// What is asked for.
-    pub(crate) fn target(&self) -> &BTreeSet<NodeId> {
-        self.pending.as_ref().map_or(&self.committed, |pending| &pending.target)
+    pub(crate) fn target(&self) -> Option<&[IsrMember]> {
+        self.pending.as_ref().map(|pending| pending.target.as_slice())
     }
 
     /// Metadata. It ends the doubt where it is newer than what is known here; it may as well be older.
@@ -100,23 +100,14 @@ impl Isr {
         self.pending.is_none() && now >= self.quiet_until
     }
 
-    pub(crate) fn expand(&mut self, now: Instant, joining: NodeId, mutation: Mutation) {
-        let mut target = self.committed.clone();
-        target.insert(joining);
-        let maximal = match mutation {
-            _ if mutation.is(Mutant::ExpandWithoutMaximal) => self.committed.clone(),
-            _ => target.clone(),
-        };
-        self.pending = Some(Pending { target, maximal, wait: Wait::Retry(now) });
-    }
-
-    pub(crate) fn shrink(&mut self, now: Instant, leaving: &[NodeId], mutation: Mutation) {
-        let mut target = self.committed.clone();
-        target.retain(|id| !leaving.contains(id));
-        let maximal = match mutation {
-            _ if mutation.is(Mutant::ShrinkAtOnce) => target.clone(),
-            _ => self.committed.clone(),
-        };
+    /// A change is to be asked for: the same as long as it takes, each member with the registration that it was found in
+    /// sync with. A member that registers anew meanwhile may have lost what it had (KAFKA-15221).
+    pub(crate) fn propose(&mut self, now: Instant, target: Vec<IsrMember>, mutation: Mutation) {
+        let ids = target.iter().map(|member| member.id);
+        let is_expansion = target.iter().any(|member| !self.committed.contains(&member.id));
+        let forgets = if is_expansion { Mutant::ExpandWithoutMaximal } else { Mutant::ShrinkAtOnce };
+        let takes_target = is_expansion != mutation.is(forgets);
+        let maximal = if takes_target { ids.collect() } else { self.committed.clone() };
         self.pending = Some(Pending { target, maximal, wait: Wait::Retry(now) });
     }
 
@@ -136,8 +127,16 @@ impl Isr {
     }
 
     /// The controller made the change, or had nothing to change.
-    pub(crate) fn handle_altered(&mut self, altered: &AlteredPartition) {
-        self.committed = altered.isr.iter().copied().collect();
+    ///
+    /// Who left is waited for until the metadata says so: what it says before that, a higher min ISR above all, decides
+    /// whether those who stay may commit without it, or it may be elected still.
+    pub(crate) fn handle_altered(&mut self, altered: &AlteredPartition, mutation: Mutation) {
+        let isr: BTreeSet<_> = altered.isr.iter().copied().collect();
+        let has_left = !isr.is_superset(&self.committed) && altered.partition_epoch > self.partition_epoch;
+        if has_left && !mutation.is(Mutant::ShrinkBeforeMetadata) {
+            return self.wait(Wait::Metadata);
+        }
+        self.committed = isr;
         self.partition_epoch = altered.partition_epoch;
         self.pending = None;
     }

@@ -156,12 +156,8 @@ impl LeaderState {
         starts.fold(log.log_start(), Offset::min)
     }
 
-    /// The ISR that is asked for, each member with the registration that it was last heard with.
-    pub(crate) fn target(&self) -> Vec<IsrMember> {
-        self.members(self.isr.target())
-    }
-
-    fn members(&self, ids: &BTreeSet<NodeId>) -> Vec<IsrMember> {
+    /// These replicas, each with the registration that it was last heard with.
+    pub(crate) fn members(&self, ids: &BTreeSet<NodeId>) -> Vec<IsrMember> {
         let broker_epoch = |id: &NodeId| match self.followers.get(id) {
             _ if *id == self.me => self.my_epoch,
             Some(_) if self.mutation.is(Mutant::StaleBrokerEpoch) => None,
@@ -169,5 +165,14 @@ impl LeaderState {
             None => None,
         };
         ids.iter().map(|id| IsrMember { id: *id, broker_epoch: broker_epoch(id) }).collect()
+    }
+
+    /// The ISR that is asked for.
+    pub(crate) fn target(&self) -> Vec<IsrMember> {
+        let target = self.isr.target().unwrap_or_default();
+        if self.mutation.is(Mutant::FreshEpochsOnRetry) {
+            return self.members(&target.iter().map(|member| member.id).collect());
+        }
+        target.to_vec()
     }
 }

@@ -7,7 +7,8 @@
 //!
 //! How a driver uses it, all under one lock:
 //!
-//! 1. Open the log, then [`Replica::new`]; hand in each image of the metadata that changes the partition, its topic's
+//! 1. Open the log, then [`Replica::new`] and, as soon as the process is registered as a broker,
+//!    [`Replica::handle_registered`]; hand in each image of the metadata that changes the partition, its topic's
 //!    `min.insync.replicas`, or a broker that has a replica: [`Replica::apply_metadata`].
 //! 2. After each call do what [`Replica::poll_action`] gives, in order, until it gives nothing.
 //! 3. Call [`Replica::handle_tick`] at [`Replica::deadline`]; ask again for it after each call.
@@ -16,7 +17,7 @@
 //! 5. A leader's reads: [`Replica::check_fetch`] or [`Replica::check_follower_fetch`], read, and for a follower
 //!    [`Replica::handle_follower_fetch`]. A Fetch that waited is checked again before it is answered.
 //!
-//! Invariants: the high watermark never goes back on a
+//! Invariants, checked by the simulator (`tests/simulation`) after every event: the high watermark never goes back on a
 //! leader; nothing counts that a power cut could take back; everything that is committed is in the log of every replica
 //! that may be elected.
 //!

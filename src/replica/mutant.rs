@@ -28,6 +28,8 @@ pub enum Mutant {
     ExpandWithoutMaximal,
     /// The high watermark no longer waits for replicas that the controller has not yet removed.
     ShrinkAtOnce,
+    /// The high watermark passes who was removed before the metadata of it, which may raise min ISR, is there.
+    ShrinkBeforeMetadata,
     /// An answer of the controller counts although the partition moved on.
     StaleAlterPartition,
     /// The change is taken back although the controller may have made it.
@@ -36,6 +38,8 @@ pub enum Mutant {
     NoAlterPartitionRetry,
     /// A change that is asked for again names no replicas (KAFKA-15353).
     EmptyIsrOnRetry,
+    /// A change that is asked for again takes the registrations of its members anew (KAFKA-15221).
+    FreshEpochsOnRetry,
     /// The high watermark moves under min ISR (KAFKA-15583).
     HighWatermarkUnderMinIsr,
     /// It is not computed again when the ISR shrinks (KAFKA-13091).
@@ -71,10 +75,12 @@ impl Mutant {
         Self::ExpandBelowEpochStart,
         Self::ExpandWithoutMaximal,
         Self::ShrinkAtOnce,
+        Self::ShrinkBeforeMetadata,
         Self::StaleAlterPartition,
         Self::RollBackOnUnknown,
         Self::NoAlterPartitionRetry,
         Self::EmptyIsrOnRetry,
+        Self::FreshEpochsOnRetry,
         Self::HighWatermarkUnderMinIsr,
         Self::NoRecomputeOnShrink,
         Self::WaitForIneligible,

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use model::{Instant, LeaderEpoch, NodeId, Offset};
+use model::{BrokerEpoch, Instant, LeaderEpoch, NodeId, Offset};
 
 use crate::follow::FollowerState;
 use crate::lead::LeaderState;
@@ -18,6 +18,7 @@ use crate::{Action, Config, LogView, PartitionState, QuestionId};
 #[derive(Clone, Debug)]
 pub struct Replica {
     pub(crate) me: NodeId,
+    broker_epoch: Option<BrokerEpoch>,
     pub(crate) config: Config,
     pub(crate) now: Instant,
     state: PartitionState,
@@ -36,10 +37,12 @@ pub(crate) enum Role {
 }
 
 impl Replica {
-    /// A replica that knows its log but no metadata yet. `restored` is the high watermark of the checkpoint.
+    /// A replica that knows its log but no metadata yet. `restored` is the high watermark of the checkpoint; where the log
+    /// ends below it, the checkpoint is lowered on disk before anything is appended.
     pub fn new(config: Config, me: NodeId, restored: Offset, log: &impl LogView) -> Self {
         Self {
             me,
+            broker_epoch: None,
             config,
             now: Instant(0),
             state: PartitionState::unknown(),
@@ -57,6 +60,11 @@ impl Replica {
     pub fn with_mutant(mut self, mutant: Fault) -> Self {
         self.mutation = Mutation::of(mutant);
         self
+    }
+
+    /// This process is registered: it may lead by metadata that knows that.
+    pub fn handle_registered(&mut self, broker_epoch: BrokerEpoch) {
+        self.broker_epoch = Some(broker_epoch);
     }
 
     /// The next thing to do, if any.
@@ -84,18 +92,20 @@ impl Replica {
 
     /// Whether the log is to be changed first.
     fn begin_epoch(&mut self, log: &impl LogView) -> bool {
-        if self.state.leader == self.me && self.may_lead(log) {
+        if self.state.leader == self.me && self.may_lead() {
             self.become_leader(log)
         } else {
             self.become_follower(log)
         }
     }
 
-    // An epoch that the log knows was led before this node restarted. What it gave out then and did not flush, followers
-    // may have: the same offsets must not be given again in the same epoch.
-    fn may_lead(&self, log: &impl LogView) -> bool {
-        let is_new = log.latest_epoch() < Some(self.state.leader_epoch);
-        is_new || self.state.replicas.len() == 1 || self.mutation.is(Mutant::LeadAgainAfterRestart)
+    // Metadata of before this process registered may name it as leader of an epoch that an earlier process led. What that
+    // one gave out and did not flush, followers may have: the same offsets must not be given again in the same epoch.
+    // With each registration the controller ends the epochs that the broker led.
+    fn may_lead(&self) -> bool {
+        let me = self.state.replicas.iter().find(|broker| broker.id == self.me);
+        let is_known = self.broker_epoch.is_some() && me.is_some_and(|me| me.epoch == self.broker_epoch);
+        is_known || self.mutation.is(Mutant::LeadAgainAfterRestart)
     }
 
     fn become_leader(&mut self, log: &impl LogView) -> bool {
@@ -105,6 +115,8 @@ impl Replica {
             Role::Follower(_) => None,
         };
         let led_since = led.map_or(epoch, |leader| leader.led_since);
+        // One that was elected uncleanly may know more to be committed than it holds safely itself.
+        self.high_watermark = self.high_watermark.min(log.counted_end()).max(log.log_start());
         let mut leader = LeaderState::new(self.me, &self.state, (self.now, start), led_since, self.mutation);
         if let Some(led) = led.filter(|_| self.mutation.is(Mutant::KeepFollowersOverEpochs)) {
             leader.followers.clone_from(&led.followers);
@@ -138,8 +150,9 @@ impl Replica {
     pub fn handle_log_changed(&mut self, now: Instant, log: &impl LogView) {
         self.now = self.now.max(now);
         self.high_watermark = self.high_watermark.min(log.log_end());
-        self.finish_append(log);
-        self.settle(log);
+        if !self.finish_append(log) {
+            self.settle(log);
+        }
     }
 
     /// Time has passed.

@@ -91,6 +91,14 @@ impl Replica {
         }
     }
 
+    /// The replicas that the controller may count as in sync, where this node leads.
+    pub fn maximal_isr(&self) -> Option<impl Iterator<Item = NodeId>> {
+        match &self.role {
+            Role::Leader(leader) => Some(leader.isr.maximal().iter().copied()),
+            Role::Follower(_) => None,
+        }
+    }
+
     /// The replicas that the controller has committed as in sync, where this node leads.
     pub fn isr(&self) -> Option<impl Iterator<Item = NodeId>> {
         match &self.role {

@@ -7,8 +7,6 @@
     reason = "shared by several test programs, each of which uses a part"
 )]
 
-#[path = "../simulation/chance.rs"]
-mod chance;
 #[path = "../simulation/disk.rs"]
 pub mod disk;
 
@@ -69,8 +67,10 @@ impl Bench {
     }
 
     pub fn open(disk: Disk, restored: i64) -> Self {
+        let mut replica = Replica::new(Config::default(), NodeId(ME), Offset(restored), &disk);
+        replica.handle_registered(BrokerEpoch(101));
         Self {
-            replica: Replica::new(Config::default(), NodeId(ME), Offset(restored), &disk),
+            replica,
             disk,
             now: Instant(0).plus(Duration::from_secs(1000)),
             state: three(),
@@ -197,7 +197,7 @@ impl Bench {
         match action {
             Action::BeginEpoch { epoch, start } => self.disk.begin_epoch(epoch, start),
             Action::Truncate(to) => self.disk.truncate(to),
-            Action::RestartAt { end, log_start } => self.disk.restart_at(end, log_start),
+            Action::RestartAt(start) => self.disk.restart_at(start),
             Action::AdvanceLogStart(to) => self.disk.advance_log_start(to),
             Action::Append { count } => self.batches.drain(..count).for_each(|batch| self.disk.append(batch)),
             Action::Flush if self.holds_flushes => return false,
@@ -261,7 +261,7 @@ fn described(action: &Action) -> String {
         Action::BeginEpoch { epoch, start } => format!("epoch {epoch} begins at {start}"),
         Action::Flush => "flush".to_owned(),
         Action::Truncate(to) => format!("truncate to {to}"),
-        Action::RestartAt { end, log_start } => format!("restart at {end}, readable from {log_start}"),
+        Action::RestartAt(start) => format!("restart at {start}"),
         Action::Append { count } => format!("append {count}"),
         Action::AdvanceLogStart(to) => format!("log starts at {to}"),
         Action::Fetch(fetch) => match fetch.last_fetched_epoch {

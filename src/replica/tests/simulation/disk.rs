@@ -1,12 +1,11 @@
 //! A replica's log on a disk: what was written, and what of it a power cut leaves.
 //!
-//! Durable is what a finished flush covered, epoch entries with it. Of the rest a power cut leaves any prefix, or what a
-//! cut-off tail had been.
+//! Durable is what a finished flush covered, epoch entries with it; truncations wait for the disk. Of the rest a power
+//! cut leaves any prefix.
 
+use fastrand::Rng;
 use model::{LeaderEpoch, Offset};
 use replica::{BatchRange, EpochEnd, LogView};
-
-use super::chance::Chance;
 
 /// A record batch. What stands in it is unique.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,6 +36,20 @@ struct Files {
 impl Files {
     fn end(&self) -> Offset {
         self.batches.last().map_or(self.base, |batch| batch.end)
+    }
+
+    fn advance_start(&mut self, to: Offset) {
+        if to <= self.log_start {
+            return;
+        }
+        self.log_start = to;
+        self.base = self.end();
+        let floor = self.epochs.partition_point(|entry| entry.1 <= to);
+        self.epochs.drain(..floor.saturating_sub(1));
+        if let Some(first) = self.epochs.first_mut() {
+            first.1 = first.1.max(to);
+        }
+        self.batches.retain(|batch| batch.end > to);
     }
 
     fn assign(&mut self, epoch: LeaderEpoch, start: Offset) {
@@ -113,33 +126,38 @@ impl Disk {
         self.files.batches.push(batch);
     }
 
+    /// Whole batches go, and on the disk, too; where that reaches the log start, everything.
     pub fn truncate(&mut self, to: Offset) {
-        assert!(to >= self.log_start() && to <= self.log_end(), "{to} is not in the log");
+        self.files.epochs.retain(|entry| entry.1 < to);
+        self.checkpoint = self.checkpoint.min(to);
+        if to >= self.log_end() {
+            return;
+        }
+        let end = self.at(to).map_or(to, |batch| batch.base);
+        if end <= self.log_start() {
+            return self.restart_at(to.min(self.log_start()));
+        }
         self.truncations += 1;
-        self.files.batches.retain(|batch| batch.end <= to);
-        let end = self.files.end();
-        self.files.epochs.retain(|entry| entry.1 < end);
-        self.flushed = self.flushed.min(self.log_end());
+        for files in [&mut self.files, &mut self.durable] {
+            files.batches.retain(|batch| batch.end <= end);
+            files.epochs.retain(|entry| entry.1 < to);
+        }
+        self.flushed = self.flushed.min(end);
     }
 
-    pub fn restart_at(&mut self, end: Offset, log_start: Offset) {
+    /// Waits for the disk.
+    pub fn restart_at(&mut self, start: Offset) {
         self.truncations += 1;
-        self.files = Files { log_start, base: end, batches: Vec::new(), epochs: Vec::new() };
-        self.flushed = end;
+        self.checkpoint = self.checkpoint.min(start);
+        self.files = Files { log_start: start, base: start, batches: Vec::new(), epochs: Vec::new() };
+        self.durable = self.files.clone();
+        self.flushed = start;
     }
 
     pub fn advance_log_start(&mut self, to: Offset) {
-        assert!(to <= self.log_end());
-        self.files.log_start = self.files.log_start.max(to);
-        let floor = self.files.epochs.partition_point(|entry| entry.1 <= to);
-        self.files.epochs.drain(..floor.saturating_sub(1));
-        let start = self.files.log_start;
-        if let Some(first) = self.files.epochs.first_mut() {
-            first.1 = first.1.max(start);
-        }
-        self.files.batches.retain(|batch| batch.end > start);
-        if self.files.batches.is_empty() {
-            self.files.base = self.files.base.max(start);
+        assert!(to <= self.log_end(), "{to} is past the log end {}", self.log_end());
+        for files in [&mut self.files, &mut self.durable] {
+            files.advance_start(to.min(files.end()));
         }
     }
 
@@ -170,6 +188,16 @@ impl Disk {
         std::mem::take(&mut self.flush_next)
     }
 
+    pub fn is_flushing(&self) -> bool {
+        self.flushing.is_some()
+    }
+
+    /// As a process that ends in order does.
+    pub fn flush_all(&mut self) {
+        self.durable = self.files.clone();
+        self.flushed = self.log_end();
+    }
+
     /// The process is gone; the machine goes on.
     pub fn kill(&mut self) {
         self.flushing = None;
@@ -177,18 +205,12 @@ impl Disk {
     }
 
     /// The machine is gone, too.
-    pub fn lose_power(&mut self, chance: &mut Chance) {
+    pub fn lose_power(&mut self, rng: &mut Rng) {
         self.kill();
-        let same = |pair: &(&Batch, &Batch)| pair.0 == pair.1;
-        let same = self.files.batches.iter().zip(&self.durable.batches).take_while(same).count();
-        let is_cut = same < self.durable.batches.len();
-        let is_other = self.files.base != self.durable.base || self.files.log_start != self.durable.log_start;
         let mut left = self.durable.clone();
-        if !is_cut && !is_other {
-            let unflushed = &self.files.batches[same..];
-            let kept = chance.below(unflushed.len() as u64 + 1) as usize;
-            left.batches.extend(&unflushed[..kept]);
-        }
+        let unflushed: Vec<_> = self.read(left.end(), usize::MAX);
+        let kept = rng.usize(..=unflushed.len());
+        left.batches.extend(&unflushed[..kept]);
         if !self.forgets_epochs {
             for batch in left.batches.clone() {
                 left.assign(batch.epoch, batch.base);
@@ -196,7 +218,6 @@ impl Disk {
         }
         self.flushed = self.durable.end();
         self.files = left;
-        self.checkpoint = self.checkpoint.min(self.log_end());
     }
 
     /// Empty, as a new one.
