@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use model::{ErrorCode, Instant, LeaderEpoch, Map, Offset, PartitionIndex, TopicId, TopicName};
+use model::{ErrorCode, Instant, LeaderEpoch, Offset, PartitionIndex, TopicId, TopicName};
 
 /// A session that was not used for this long may make room for another (`min.incremental.fetch.session.eviction.ms`).
 const EVICTION_AGE: Duration = Duration::from_mins(2);
@@ -20,14 +20,14 @@ const FULL_EPOCH: i32 = 0;
 const FINAL_EPOCH: i32 = -1;
 
 /// A topic as the request names it: by name up to version 12, by id from 13 on.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TopicRef {
     Name(TopicName),
     Id(TopicId),
 }
 
 /// A partition as the request names it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) topic: TopicRef,
     pub(crate) partition: PartitionIndex,
@@ -96,7 +96,7 @@ struct Session {
     used: Instant,
     /// In the order in which they are served: who got records goes to the end.
     order: BTreeMap<u64, Key>,
-    partitions: Map<Key, (u64, Remembered)>,
+    partitions: BTreeMap<Key, (u64, Remembered)>,
     next_place: u64,
     bytes: usize,
 }
@@ -231,7 +231,7 @@ impl Session {
             uses_ids,
             used: now,
             order: BTreeMap::new(),
-            partitions: Map::default(),
+            partitions: BTreeMap::new(),
             next_place: 0,
             bytes: 0,
         }

@@ -1,9 +1,10 @@
 //! What the group APIs share: words to and from the wire.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use coordinator::Text;
+use coordinator::{Text, TopicErrors};
 use model::{GroupInstanceId, MemberId};
 use protocol::{FromWire, StrBytes, ToWire};
 
@@ -16,6 +17,22 @@ pub(crate) fn client_host(peer: SocketAddr) -> Text {
             format!("/{}", groups.join(":")).into()
         }
     }
+}
+
+/// The topics of both, each once; what was not known comes first, as Kafka's answers have it.
+pub(crate) fn merged(unknown: Vec<TopicErrors>, known: Vec<TopicErrors>) -> Vec<TopicErrors> {
+    let (mut topics, mut places) = (unknown, BTreeMap::new());
+    for (place, topic) in topics.iter().enumerate() {
+        places.entry((topic.topic.clone(), topic.topic_id)).or_insert(place);
+    }
+    for more in known {
+        let place = *places.entry((more.topic.clone(), more.topic_id)).or_insert(topics.len());
+        match topics.get_mut(place) {
+            Some(topic) => topic.partitions.extend(more.partitions),
+            None => topics.push(more),
+        }
+    }
+    topics
 }
 
 /// Milliseconds as clients send them; what is negative is no time at all.

@@ -3,8 +3,10 @@
 //! Kafka: `KafkaApis.handleListOffsetRequest`, `ReplicaManager.fetchOffset`, `UnifiedLog.fetchOffsetByTimestamp`; KIP-79,
 //! 207, 405, 734, 1005, 1023.
 
+use std::collections::BTreeSet;
+
 use metadata::Image;
-use model::{ErrorCode, LeaderEpoch, Offset, Set, Timestamp};
+use model::{ErrorCode, LeaderEpoch, Offset, Timestamp};
 use protocol::messages::list_offsets_request::ListOffsetsPartition;
 use protocol::messages::list_offsets_response::{ListOffsetsPartitionResponse, ListOffsetsTopicResponse};
 use protocol::messages::{ListOffsetsRequest, ListOffsetsResponse};
@@ -53,8 +55,8 @@ pub(crate) async fn handle(
     Reply::Now(ListOffsetsResponse::default().with_topics(topics))
 }
 
-fn duplicates(request: &ListOffsetsRequest) -> Set<(String, i32)> {
-    let mut seen = Set::default();
+fn duplicates(request: &ListOffsetsRequest) -> BTreeSet<(String, i32)> {
+    let mut seen = BTreeSet::new();
     request
         .topics
         .iter()

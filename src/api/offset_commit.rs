@@ -12,7 +12,7 @@ use protocol::messages::offset_commit_response::{OffsetCommitResponsePartition, 
 use protocol::messages::{OffsetCommitRequest, OffsetCommitResponse};
 use protocol::{FromWire, ToWire};
 
-use crate::group_wire::{instance_id, member_id, text_of};
+use crate::group_wire::{instance_id, member_id, merged, text_of};
 use crate::{Node, Reply, Session};
 
 /// The first version that names topics by their ids.
@@ -93,15 +93,9 @@ fn lift_partition(wire: &OffsetCommitRequestPartition) -> CommitPartition {
     }
 }
 
-/// What was not known comes first, as Kafka's answer has it.
-fn lower(mut topics: Vec<TopicErrors>, committed: Vec<TopicErrors>) -> OffsetCommitResponse {
-    for more in committed {
-        match topics.iter_mut().find(|topic| topic.topic == more.topic && topic.topic_id == more.topic_id) {
-            Some(topic) => topic.partitions.extend(more.partitions),
-            None => topics.push(more),
-        }
-    }
-    OffsetCommitResponse::default().with_topics(topics.into_iter().map(lower_topic).collect())
+fn lower(unknown: Vec<TopicErrors>, committed: Vec<TopicErrors>) -> OffsetCommitResponse {
+    let topics = merged(unknown, committed).into_iter().map(lower_topic);
+    OffsetCommitResponse::default().with_topics(topics.collect())
 }
 
 fn lower_topic(topic: TopicErrors) -> OffsetCommitResponseTopic {

@@ -10,6 +10,7 @@ use protocol::messages::offset_delete_response::{OffsetDeleteResponsePartition, 
 use protocol::messages::{OffsetDeleteRequest, OffsetDeleteResponse};
 use protocol::{FromWire, ToWire};
 
+use crate::group_wire::merged;
 use crate::{Node, Reply, Session};
 
 pub(crate) async fn handle(
@@ -58,15 +59,9 @@ fn error(code: ErrorCode) -> OffsetDeleteResponse {
     OffsetDeleteResponse::default().with_error_code(code.code())
 }
 
-/// What was not known comes first, as Kafka's answer has it.
-fn lower(mut topics: Vec<TopicErrors>, deleted: Vec<TopicErrors>) -> OffsetDeleteResponse {
-    for more in deleted {
-        match topics.iter_mut().find(|topic| topic.topic == more.topic) {
-            Some(topic) => topic.partitions.extend(more.partitions),
-            None => topics.push(more),
-        }
-    }
-    OffsetDeleteResponse::default().with_topics(topics.into_iter().map(lower_topic).collect())
+fn lower(unknown: Vec<TopicErrors>, deleted: Vec<TopicErrors>) -> OffsetDeleteResponse {
+    let topics = merged(unknown, deleted).into_iter().map(lower_topic);
+    OffsetDeleteResponse::default().with_topics(topics.collect())
 }
 
 fn lower_topic(topic: TopicErrors) -> OffsetDeleteResponseTopic {
