@@ -21,10 +21,9 @@ EXPLAINED = [
     ("configs-broker-all", r"^log\.dir=", "the data folder is `data` below the working folder"),
     (
         "configs-broker-all",
-        r"^(advertised\.listeners|listeners|inter\.broker\.listener\.name|node\.id|process\.roles|controller\.\S+)=",
+        r"^(advertised\.listeners|listeners|inter\.broker\.listener\.name|node\.id|broker\.id|process\.roles|controller\.\S+)=",
         "a node needs none of the settings that Kafka's must have, and no listener for controllers",
     ),
-    ("configs-broker-all", r"^broker\.id=", "the old name of node.id; shown with a value if it was set"),
     ("configs-broker-deleted", r"^nosuch=null", "a key that nobody knows is not described"),
     ("producer-too-large", r"^stderr: ERROR Error when sending message", "the message says how large it was and what is allowed"),
     ("quorum-status", r"^CurrentVoters: ", "voters have directory ids, and no listener for controllers (KIP-853)"),
