@@ -17,6 +17,8 @@ use crate::simulation::{PLACES, Shared};
 /// The newest version that names topics.
 const FETCH: i16 = 12;
 const BATCH_BYTES_MAX: usize = 1 << 20;
+/// Several batches of several partitions.
+const MIN_BYTES_MAX: u64 = 2048;
 /// The observer that reads all when nothing happens any more.
 pub(crate) const FINAL: u64 = 0;
 const TRY_AGAIN: Duration = Duration::from_millis(100);
@@ -107,7 +109,7 @@ impl Consumer {
         };
         FetchRequest::default()
             .with_max_wait_ms(wait_ms)
-            .with_min_bytes(1)
+            .with_min_bytes(1 + self.shared.env.rng.below(MIN_BYTES_MAX) as i32)
             .with_max_bytes(BATCH_BYTES_MAX as i32)
             .with_session_epoch(-1)
             .with_topics(self.positions.iter().map(partition).collect())
