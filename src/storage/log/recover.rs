@@ -54,7 +54,9 @@ impl Log {
         folder.check()?;
         let path = folder.path.join(topic_partition.to_string());
         let is_new = !folder.checked(&path, folder.disk.exists(&path))?;
-        folder.with_reserve(&path, || folder.disk.create_dir_all(&path))?;
+        if is_new {
+            folder.with_reserve(&path, || folder.disk.create_dir_all(&path))?;
+        }
         let place = Place { folder, path };
         let (segments, snapshots) = found_files(&place, opening.now)?;
         let mut log = Self {
@@ -223,6 +225,9 @@ impl Log {
         from: Offset,
         mut visit: impl FnMut(&BatchHeader, (&Segment, u64)) -> Result<(), StorageError>,
     ) -> Result<(), StorageError> {
+        if from >= self.log_end {
+            return Ok(());
+        }
         let interval_bytes = self.config.index_interval_bytes;
         for segment in self.segments.iter().skip(self.segment_of(from)) {
             let Some((start, _)) = segment.find(&self.place, from, interval_bytes)? else { continue };
@@ -342,8 +347,10 @@ fn note_epoch(seen: &mut Vec<BatchHeader>, header: &BatchHeader) {
 
 /// The segments and the offsets of producer snapshots in a partition's folder, after cut-off steps were ended.
 fn found_files(place: &Place, now: Timestamp) -> Result<(Vec<Segment>, Vec<Offset>), StorageError> {
-    end_swaps(place)?;
-    let entries = list(place)?;
+    let mut entries = list(place)?;
+    if end_swaps(place, &entries)? {
+        entries = list(place)?;
+    }
     let logs: Vec<Offset> = of_kind(&entries, FileKind::Log, None).map(|(base, _)| base).collect();
     for (name, file) in parsed(&entries) {
         let is_orphan = match file.kind {
@@ -388,28 +395,31 @@ fn of_kind(entries: &[Entry], kind: FileKind, suffix: Option<Suffix>) -> impl It
 /// Ends the compaction that was cut off while its result took the place of the old segments.
 ///
 /// A `.swap` is complete, unless a `.cleaned` says that its step was not over: then the old segments are still there.
-fn end_swaps(place: &Place) -> Result<(), StorageError> {
-    let entries = list(place)?;
-    let first_cleaned = of_kind(&entries, FileKind::Log, Some(Suffix::Cleaned)).map(|(base, _)| base).min();
+/// Whether there was anything to end.
+fn end_swaps(place: &Place, entries: &[Entry]) -> Result<bool, StorageError> {
+    if !parsed(entries).any(|(_, file)| file.suffix == Some(Suffix::Swap)) {
+        return Ok(false);
+    }
+    let first_cleaned = of_kind(entries, FileKind::Log, Some(Suffix::Cleaned)).map(|(base, _)| base).min();
     let is_complete = |base: Offset| first_cleaned.is_none_or(|cleaned| base < cleaned);
     for (base, length) in
-        of_kind(&entries, FileKind::Log, Some(Suffix::Swap)).filter(|(base, _)| is_complete(*base))
+        of_kind(entries, FileKind::Log, Some(Suffix::Swap)).filter(|(base, _)| is_complete(*base))
     {
         let end = swap_end(place, base, length)?;
-        for (name, file) in parsed(&entries) {
+        for (name, file) in parsed(entries) {
             let is_log = !matches!(file.kind, FileKind::ProducerSnapshot) && file.suffix.is_none();
             if is_log && file.base_offset >= base && file.base_offset < end {
                 place.folder.remove_file(&place.path.join(name))?;
             }
         }
     }
-    for (name, file) in parsed(&entries) {
+    for (name, file) in parsed(entries) {
         if file.suffix == Some(Suffix::Swap) && is_complete(file.base_offset) {
             let (from, to) = (place.path.join(name), place.file(file.kind, file.base_offset));
             place.folder.checked(&from, place.folder.disk.rename(&from, &to))?;
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// The offset, exclusive, up to which a `.log.swap` reaches.
