@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::Node;
-use cluster::{BootError, Cluster, FatalError, RegistrationError};
+use api::{Forming, Node};
+use cluster::{Beginning, BootError, Cluster, FatalError, FormationError, Newcomer, RegistrationError};
 use env::Env;
 use host::{HostClock, HostDisk, HostExec, HostRng};
-use model::{BrokerEpoch, ClusterId, Limits};
+use model::{BrokerEpoch, ClusterId, DirectoryId, Limits};
 use replication::Replication;
 use server::{Bound, Server};
 use shards::Shards;
@@ -23,7 +23,7 @@ use tracing::warn;
 use transport::{TcpConfig, TcpNet};
 
 use crate::announce;
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, Roles};
 
 /// How long tasks may take to end after everything was told to.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -43,6 +43,11 @@ pub enum StartError {
     /// The metadata log.
     #[error(transparent)]
     Boot(#[from] BootError),
+    /// The forming of a cluster.
+    #[error(
+        "the cluster cannot be formed: {0}; check controller.quorum.voters and the cluster ids of all its nodes"
+    )]
+    Formation(#[from] FormationError),
     /// The registration.
     #[error("this broker could not be registered: {0}")]
     Registration(#[from] RegistrationError),
@@ -71,12 +76,13 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> Result<(), Star
 /// # Errors
 /// Why it does not start, or cannot go on.
 pub async fn run_in(env: Env, config: Config, shutdown: CancellationToken) -> Result<(), StartError> {
+    let Some(begun) = begin(&env, &config, &shutdown).await? else { return Ok(()) };
     let bound = Bound::bind(env.clone(), config.server()).await?;
     let mut house = tokio::select! {
         biased;
         // It may be waiting for space on its disk.
         () = shutdown.cancelled() => return Ok(()),
-        built = House::build(&env, &config, &bound) => built?,
+        built = House::build(&env, &config, &bound, begun) => built?,
     };
     let server = bound.serve(house.node.clone(), house.registry.clone());
     announce::running(config.node_id(), house.cluster.cluster_id());
@@ -92,6 +98,46 @@ fn host_env(exec: HostExec, tcp: TcpConfig) -> Env {
     Env { clock, exec, net: Arc::new(net), disk: Arc::new(HostDisk), rng: Arc::new(HostRng) }
 }
 
+/// How the metadata of this node begins.
+#[derive(Default)]
+struct Begun {
+    /// What a newcomer among several voters found out with them; none where there is nothing to find out.
+    beginning: Option<Beginning>,
+    /// The id of the metadata log's folder, where it is known already.
+    directory_id: Option<DirectoryId>,
+}
+
+/// Lets a node with an empty metadata log form a cluster with the other voters. None where it was told to stop meanwhile.
+async fn begin(
+    env: &Env,
+    config: &Config,
+    shutdown: &CancellationToken,
+) -> Result<Option<Begun>, StartError> {
+    let dir = &config.log_dirs()[config.metadata_folder()?];
+    if !config.is_one_of_several() || !cluster::is_empty(env.disk.as_ref(), dir)? {
+        return Ok(Some(Begun::default()));
+    }
+    let meta = LogFolder::read_meta(env.disk.as_ref(), dir)?;
+    let directory_id = match meta.as_ref().and_then(|meta| meta.directory_id) {
+        Some(known) => known,
+        None => cluster::directory_id(env, dir)?,
+    };
+    let configured = meta.map(|meta| meta.cluster_id).or_else(|| config.cluster_id.clone());
+    let place = config.quorum_place();
+    let newcomer =
+        Newcomer::new((config.node_id(), directory_id), place.listeners, &place.voters, configured);
+    let newcomer = Arc::new(newcomer);
+    let bound = Bound::bind(env.clone(), config.server()).await?;
+    let server = bound.serve(Arc::new(Forming::new(newcomer.clone())), Arc::default());
+    let formed = tokio::select! {
+        biased;
+        () = shutdown.cancelled() => None,
+        formed = newcomer.form(env) => Some(formed?),
+    };
+    server.close().await;
+    Ok(formed.map(|beginning| Begun { beginning: Some(beginning), directory_id: Some(directory_id) }))
+}
+
 /// The rooms of a running node.
 struct House {
     cluster: Arc<Cluster>,
@@ -104,12 +150,13 @@ struct House {
 }
 
 impl House {
-    async fn build(env: &Env, config: &Config, bound: &Bound) -> Result<Self, StartError> {
+    async fn build(env: &Env, config: &Config, bound: &Bound, begun: Begun) -> Result<Self, StartError> {
         let (closing, (tell_fatal, mut fatal)) = (CancellationToken::new(), oneshot::channel());
-        let (cluster_id, folders) = open_folders(env, config)?;
+        let (cluster_id, folders) = open_folders(env, config, &begun)?;
         let replication = Replication::start(env, config.replication(), folders.clone(), &closing);
         let shards = Shards::start(env, config.shards(), replication.clone(), &closing);
-        let boot = cluster::boot(env, &folders[config.metadata_folder()?], config.node_id())?;
+        let metadata_folder = &folders[config.metadata_folder()?];
+        let boot = cluster::boot(env, metadata_folder, config.node_id(), begun.beginning.as_ref())?;
         let cluster = Cluster::start(
             env,
             config.cluster(cluster_id),
@@ -121,10 +168,14 @@ impl House {
         );
         let registration =
             config.registration(env, cluster.cluster_id(), &folders, |listener| bound.local(listener));
-        let broker_epoch = tokio::select! {
-            biased;
-            registered = cluster::register(&cluster, registration) => registered?,
-            Ok(failed) = &mut fatal => return Err(failed.into()),
+        let broker_epoch = match config.quorum.roles {
+            // No broker epoch there is.
+            Roles::Controller => BrokerEpoch(-1),
+            Roles::Combined => tokio::select! {
+                biased;
+                registered = cluster::register(&cluster, registration) => registered?,
+                Ok(failed) = &mut fatal => return Err(failed.into()),
+            },
         };
         let node =
             Arc::new(Node::new(env.clone(), config.api(), cluster.clone(), replication.clone(), shards));
@@ -161,17 +212,23 @@ impl House {
 
 /// Opens all log folders, as one cluster's and node's; the first start gives them their ids. One whose disk failed is
 /// offline from the start, as it would be had it failed later; only the metadata log's must work.
-fn open_folders(env: &Env, config: &Config) -> Result<(ClusterId, Vec<Arc<LogFolder>>), StartError> {
+fn open_folders(
+    env: &Env,
+    config: &Config,
+    begun: &Begun,
+) -> Result<(ClusterId, Vec<Arc<LogFolder>>), StartError> {
     let (dirs, metadata) = (config.log_dirs(), config.metadata_folder()?);
     let found = dirs.iter().map(|dir| readable_meta(env, dir)).collect::<Result<Vec<_>, _>>()?;
-    let cluster_id = settle_cluster_id(&dirs, &found, config.cluster_id.as_ref())?
+    let formed = begun.beginning.as_ref().map(|beginning| &beginning.cluster_id);
+    let cluster_id = settle_cluster_id(&dirs, &found, formed.or(config.cluster_id.as_ref()))?
         .unwrap_or_else(|| ClusterId::from(env.rng.uuid().to_string()));
     let tail = TailBudget::new(config.memory.tail_bytes());
     let open = |(at, dir): (usize, &PathBuf)| {
+        let known = begun.directory_id.filter(|_| at == metadata);
         let identity = MetaProperties {
             cluster_id: cluster_id.clone(),
             node_id: config.node_id(),
-            directory_id: Some(env.rng.uuid()),
+            directory_id: Some(known.unwrap_or_else(|| env.rng.uuid())),
         };
         let disk = &env.disk;
         match LogFolder::open(disk.clone(), dir, &identity, tail.clone()) {

@@ -15,6 +15,7 @@ mod layer;
 mod listeners;
 mod properties;
 mod providers;
+mod quorum;
 mod reach;
 mod reference;
 mod remark;
@@ -32,6 +33,7 @@ use model::{ClusterId, Map, NodeId};
 use layer::Layer;
 pub(crate) use listeners::Listener;
 pub use listeners::{Address, ListenerError};
+pub(crate) use quorum::{Quorum, Roles};
 pub(crate) use reach::unreachable;
 pub use reference::reference;
 pub use remark::Remark;
@@ -47,6 +49,8 @@ pub struct Config {
     pub(crate) broker: BrokerConfig,
     /// Where to listen, and what to tell clients.
     pub(crate) listeners: Vec<Listener>,
+    /// What it does, and who else votes on the metadata.
+    pub(crate) quorum: Quorum,
     /// The id for a cluster that does not exist yet; without one it makes its own.
     pub(crate) cluster_id: Option<ClusterId>,
     /// How to log.
@@ -106,15 +110,16 @@ pub enum ConfigError {
          everything, so the node does not start: remove the key to allow that"
     )]
     NoAuthorizer(String),
-    /// Only a part of a node.
+    /// A broker without a controller.
     #[error(
-        "process.roles is {0}: this version of Ottla is a cluster of one node, which is broker and controller. \
-         Set it to broker,controller or remove it"
+        "process.roles is {0}: in this version of Ottla a broker is its own controller. Set it to broker,controller or \
+         remove it"
     )]
-    NotCombined(String),
-    /// Other nodes.
+    BrokerAlone(String),
+    /// Other nodes of a broker.
     #[error(
-        "controller.quorum.voters names other nodes ({0}): this version of Ottla is a cluster of one node. Remove the key"
+        "controller.quorum.voters names other nodes ({0}): this version of Ottla is a cluster of one broker. Remove the \
+         key, or set process.roles to controller"
     )]
     OtherVoters(String),
     /// The metadata log would be in a folder of its own.
@@ -190,10 +195,11 @@ impl Config {
             }
             origins.insert(key, origin);
         }
-        one_node(&broker)?;
+        let quorum = Quorum::of(&broker.layers())?;
         let overrides = broker.layers().text("max.connections.per.ip.overrides").unwrap_or_default();
         Ok(Self {
-            listeners: listeners::listeners(&broker.layers())?,
+            listeners: listeners::listeners(&broker.layers(), quorum.roles)?,
+            quorum,
             cluster_id: sources.variable("CLUSTER_ID").map(ClusterId::from),
             logging: logging(sources, &broker),
             remarks: remarks.into_all(),
@@ -288,24 +294,6 @@ fn merged(layers: Vec<Layer>) -> BTreeMap<String, (String, String)> {
 fn refuse_authorizer(key: &str, value: &str) -> Result<(), ConfigError> {
     let asked = key == "authorizer.class.name" && !value.trim().is_empty();
     if asked { Err(ConfigError::NoAuthorizer(value.to_owned())) } else { Ok(()) }
-}
-
-/// This version is a cluster of one node, and says so to whoever asks for another.
-fn one_node(broker: &BrokerConfig) -> Result<(), ConfigError> {
-    let layers = broker.layers();
-    let roles = layers.list("process.roles");
-    if roles.len() < 2 {
-        return Err(ConfigError::NotCombined(roles.join(",")));
-    }
-    let (voters, node_id) = (layers.list("controller.quorum.voters"), layers.integer("node.id"));
-    let is_me = |voter: &String| voter.split_once('@').is_some_and(|(id, _)| id.parse() == Ok(node_id));
-    if !voters.is_empty() && !voters.iter().any(is_me) {
-        return Err(ConfigError::NotAVoter { node_id, voters: voters.join(",") });
-    }
-    if voters.len() > 1 {
-        return Err(ConfigError::OtherVoters(voters.join(",")));
-    }
-    Ok(())
 }
 
 /// `RUST_LOG`, else the variable that Kafka's images have for the root logger.
@@ -439,9 +427,22 @@ mod tests {
     #[test]
     fn what_this_version_has_not_is_refused() {
         assert!(refusal(&[], &["authorizer.class.name=x.Y"]).contains("no authorizer"));
-        assert!(refusal(&[], &["process.roles=broker"]).contains("cluster of one node"));
+        assert!(refusal(&[], &["process.roles=broker"]).contains("its own controller"));
         assert!(refusal(&[], &["controller.quorum.voters=1@a:1,2@b:1"]).contains("names other nodes"));
         assert!(refusal(&[], &["controller.quorum.voters=2@b:1"]).contains("the node id 1 must be included"));
+    }
+
+    #[test]
+    fn a_controller_alone_may_have_others_beside_it_and_serves_no_clients() {
+        let alone =
+            ["process.roles=controller", "controller.listener.names=C", "listeners=C://127.0.0.1:9093"];
+        let voters = [&alone[..], &["controller.quorum.voters=1@a:1,2@b:1"]].concat();
+        let config = loaded(&[], &voters);
+        assert!(config.is_one_of_several());
+        let place = config.quorum_place();
+        assert_eq!((place.listeners[0].host.as_str(), place.listeners[0].port), ("a", 1));
+        let clients = [&alone[..2], &["listeners=C://127.0.0.1:9093,PLAINTEXT://127.0.0.1:9092"]].concat();
+        assert!(refusal(&[], &clients).contains("must only contain KRaft controller listeners"));
     }
 
     #[test]

@@ -38,14 +38,15 @@ pub enum HealthError {
     },
 }
 
-/// Asks the first listener that is for clients; gives back its address.
+/// Asks the first listener, of those for clients if there are any; gives back its address.
 ///
 /// # Errors
 /// There was no good answer within three seconds.
 pub fn check(config: &Config) -> Result<Address, HealthError> {
     let for_clients = |listener: &&Listener| listener.advertised.is_some();
-    let listener =
-        config.listeners.iter().find(for_clients).expect("a configuration has a listener for clients");
+    // A controller alone has only listeners for controllers.
+    let listener = config.listeners.iter().find(for_clients).or(config.listeners.first());
+    let listener = listener.expect("a configuration has a listener");
     let address = from_here(&listener.bind);
     match ask(&address) {
         Ok(0) => Ok(address),

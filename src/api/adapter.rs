@@ -74,7 +74,7 @@ pub async fn handle(node: &Node, session: &mut Session, mut frame: Bytes) -> Out
         client_id = session.client_id,
         "request"
     );
-    match table::row(header.api_key) {
+    match table::row(header.api_key, session.side) {
         Some(row) if row.serves(header.api_version) => (row.call)(node, session, header, frame).await,
         Some(row) if row.key == api_versions::KEY => api_versions::unsupported(&header),
         _ => Outcome::Close(CloseReason::Unsupported {

@@ -11,7 +11,7 @@ use protocol::messages::api_versions_response::{ApiVersion, FinalizedFeatureKey,
 use protocol::messages::{ApiVersionsRequest, ApiVersionsResponse};
 use protocol::{RequestHeader, StrBytes};
 
-use crate::{Node, Outcome, Reply, Row, Session, TABLE};
+use crate::{Node, Outcome, Reply, Row, Session, Side, TABLE};
 
 pub(crate) const KEY: i16 = 18;
 
@@ -31,7 +31,7 @@ pub(crate) async fn handle(
     if let Err(error) = check_target(node, &request) {
         return Reply::Now(refused(error));
     }
-    Reply::Now(lower(node, version))
+    Reply::Now(lower(node, session.side, version))
 }
 
 /// A client that was configured for another cluster or node is told to bootstrap anew (KIP-1242).
@@ -50,7 +50,7 @@ fn is_software_text(text: &str) -> bool {
         && text.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'-' || c == b'.')
 }
 
-fn lower(node: &Node, version: i16) -> ApiVersionsResponse {
+fn lower(node: &Node, side: Side, version: i16) -> ApiVersionsResponse {
     let image = node.image();
     let supported = controller::SUPPORTED_FEATURES
         .iter()
@@ -76,7 +76,7 @@ fn lower(node: &Node, version: i16) -> ApiVersionsResponse {
         })
         .collect();
     ApiVersionsResponse::default()
-        .with_api_keys(TABLE.iter().map(api_version).collect())
+        .with_api_keys(TABLE.iter().filter(|row| row.is_served_on(side)).map(api_version).collect())
         .with_supported_features(supported)
         .with_finalized_features_epoch(image.end().0 - 1)
         .with_finalized_features(finalized)
@@ -86,7 +86,7 @@ fn refused(error: ErrorCode) -> ApiVersionsResponse {
     ApiVersionsResponse::default().with_error_code(error.code())
 }
 
-fn api_version(row: &Row) -> ApiVersion {
+pub(crate) fn api_version(row: &Row) -> ApiVersion {
     ApiVersion::default()
         .with_api_key(row.key)
         .with_min_version(row.advertised_min())

@@ -10,7 +10,7 @@ use protocol::messages::{BrokerId, DescribeClusterRequest, DescribeClusterRespon
 
 use crate::authorized::{self, if_asked};
 use crate::text::{message, text};
-use crate::{Node, Reply, Session};
+use crate::{Node, Reply, Session, Side};
 
 const BROKERS: i8 = 1;
 const CONTROLLERS: i8 = 2;
@@ -21,9 +21,13 @@ enum DescribeClusterError {
     #[error(
         "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
     )]
-    BrokerEndpoint,
+    SentToBroker,
+    #[error(
+        "The request was sent to an endpoint of type CONTROLLER, but we wanted an endpoint of type BROKER"
+    )]
+    SentToController,
     #[error("Unsupported endpoint type {0}")]
-    UnknownEndpoint(i8),
+    UnknownType(i8),
 }
 
 pub(crate) async fn handle(
@@ -32,10 +36,12 @@ pub(crate) async fn handle(
     request: DescribeClusterRequest,
     _version: i16,
 ) -> Reply<DescribeClusterResponse> {
-    Reply::Now(match request.endpoint_type {
-        BROKERS => lower(node, session, &request),
-        CONTROLLERS => error(&DescribeClusterError::BrokerEndpoint),
-        other => error(&DescribeClusterError::UnknownEndpoint(other)),
+    Reply::Now(match (request.endpoint_type, session.side) {
+        (BROKERS, Side::Broker) => lower(node, session, &request),
+        (BROKERS, Side::Controller) => error(&DescribeClusterError::SentToController),
+        (CONTROLLERS, Side::Controller) => node.cluster.describe_controllers(&request),
+        (CONTROLLERS, Side::Broker) => error(&DescribeClusterError::SentToBroker),
+        (other, _) => error(&DescribeClusterError::UnknownType(other)),
     })
 }
 
@@ -67,8 +73,10 @@ fn lower_broker(broker: &Broker, listener: &str) -> Option<DescribeClusterBroker
 
 fn error(cause: &DescribeClusterError) -> DescribeClusterResponse {
     let code = match cause {
-        DescribeClusterError::BrokerEndpoint => ErrorCode::MismatchedEndpointType,
-        DescribeClusterError::UnknownEndpoint(_) => ErrorCode::UnsupportedEndpointType,
+        DescribeClusterError::SentToBroker | DescribeClusterError::SentToController => {
+            ErrorCode::MismatchedEndpointType
+        }
+        DescribeClusterError::UnknownType(_) => ErrorCode::UnsupportedEndpointType,
     };
     DescribeClusterResponse::default()
         .with_error_code(code.code())

@@ -2,7 +2,9 @@
 //!
 //! Kafka: `KafkaRaftClient.handleDescribeQuorumRequest`; KIP-595, KIP-836, KIP-853.
 
-use cluster::{QuorumDescription, QuorumReplica};
+use std::time::Duration;
+
+use cluster::{Endpoint, QuorumDescription, QuorumReplica};
 use model::{ErrorCode, NodeId, Offset, Timestamp};
 use protocol::messages::describe_quorum_response::{
     self as response, PartitionData, ReplicaState, TopicData,
@@ -50,35 +52,53 @@ fn asks_for_metadata(request: &DescribeQuorumRequest) -> bool {
 /// Version 1 has times, version 2 also log folders, nodes and a message.
 fn lower(quorum: &QuorumDescription, now: Timestamp, version: i16) -> DescribeQuorumResponse {
     let leader = quorum.leader.unwrap_or(NodeId::NONE);
-    let voters = quorum.voters.iter().map(|voter| lower_replica(voter, leader, now, version)).collect();
+    let replicas = |replicas: &[QuorumReplica]| {
+        replicas.iter().map(|replica| lower_replica(replica, now, version)).collect::<Vec<_>>()
+    };
     let partition = PartitionData::default()
         .with_error_message(no_message(version))
         .with_leader_id(leader.to_wire())
         .with_leader_epoch(quorum.epoch.0)
         .with_high_watermark(quorum.high_watermark.0)
-        .with_current_voters(voters);
+        .with_current_voters(replicas(&quorum.voters))
+        .with_observers(replicas(&quorum.observers));
     let topic = TopicData::default()
         .with_topic_name(model::TopicName::from(METADATA_TOPIC).to_wire())
         .with_partitions(vec![partition]);
-    let node = |voter: &QuorumReplica| response::Node::default().with_node_id(voter.id.to_wire());
-    let nodes = if version >= 2 { quorum.voters.as_slice() } else { &[] };
+    let nodes = if version >= 2 { quorum.endpoints.as_slice() } else { &[] };
     DescribeQuorumResponse::default()
         .with_error_message(no_message(version))
         .with_topics(vec![topic])
-        .with_nodes(nodes.iter().map(node).collect())
+        .with_nodes(nodes.iter().map(lower_node).collect())
+}
+
+fn lower_node((id, endpoints): &(NodeId, Vec<Endpoint>)) -> response::Node {
+    let listener = |endpoint: &Endpoint| {
+        response::Listener::default()
+            .with_name(text(&endpoint.name))
+            .with_host(text(&endpoint.host))
+            .with_port(endpoint.port)
+    };
+    response::Node::default()
+        .with_node_id(id.to_wire())
+        .with_listeners(endpoints.iter().map(listener).collect())
 }
 
 fn no_message(version: i16) -> Option<StrBytes> {
     (version >= 2).then(|| text(""))
 }
 
-/// The leader has everything that it has, now.
-fn lower_replica(replica: &QuorumReplica, leader: NodeId, now: Timestamp, version: i16) -> ReplicaState {
+fn lower_replica(replica: &QuorumReplica, now: Timestamp, version: i16) -> ReplicaState {
     let state = ReplicaState::default()
         .with_replica_id(replica.id.to_wire())
         .with_log_end_offset(replica.log_end.unwrap_or(Offset(-1)).0);
-    let seen = if replica.id == leader && version >= 1 { now } else { Timestamp::NONE };
-    let state = state.with_last_fetch_timestamp(seen.0).with_last_caught_up_timestamp(seen.0);
+    let seen = |since: Option<Duration>| match since {
+        Some(since) if version >= 1 => now.0 - since.as_millis() as i64,
+        _ => Timestamp::NONE.0,
+    };
+    let state = state
+        .with_last_fetch_timestamp(seen(replica.since_fetch))
+        .with_last_caught_up_timestamp(seen(replica.since_caught_up));
     if version >= 2 { state.with_replica_directory_id(replica.directory.to_wire()) } else { state }
 }
 
@@ -117,15 +137,18 @@ mod tests {
             id: NodeId(1),
             directory: Uuid([1; 16]),
             log_end: Some(Offset(5)),
-            last_fetch: None,
-            last_caught_up: None,
+            since_fetch: Some(Duration::ZERO),
+            since_caught_up: None,
         };
+        let endpoint = Endpoint { name: "CONTROLLER".into(), host: "a".into(), port: 9093 };
         let quorum = QuorumDescription {
             leader: Some(NodeId(1)),
             epoch: LeaderEpoch(1),
             high_watermark: Offset(5),
             is_leader: true,
             voters: vec![voter],
+            observers: Vec::new(),
+            endpoints: vec![(NodeId(1), vec![endpoint])],
         };
         encodes("DescribeQuorum", |version| lower(&quorum, Timestamp(7), version));
         encodes("DescribeQuorum", |version| error(ErrorCode::NotController, "why", version));

@@ -1,5 +1,6 @@
 //! The node as its handlers see it.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use cluster::Cluster;
@@ -11,6 +12,7 @@ use shards::Shards;
 
 use crate::fetch_session::FetchSessions;
 use crate::producer_ids::ProducerIds;
+use crate::{Session, Side};
 
 /// What handlers need of the configuration that is fixed at start.
 #[derive(Clone, Debug)]
@@ -19,6 +21,8 @@ pub struct Config {
     pub fetch_bytes_max: usize,
     /// `max.incremental.fetch.session.cache.slots`.
     pub fetch_session_slots: usize,
+    /// `controller.listener.names`, in capitals.
+    pub controller_listeners: Vec<String>,
 }
 
 /// The rooms below, and the world. Shared by all connections.
@@ -57,6 +61,12 @@ impl Node {
             fetch_sessions,
             producer_ids: ProducerIds::default(),
         }
+    }
+
+    /// A connection that came in by the listener of that name.
+    pub fn session(&self, listener: &str, peer: SocketAddr) -> Session {
+        let is_controller = self.config.controller_listeners.iter().any(|name| name == listener);
+        Session::new(listener, peer, if is_controller { Side::Controller } else { Side::Broker })
     }
 
     /// What the cluster looks like now. A handler takes it once, so that one request sees one image.

@@ -2,11 +2,22 @@
 
 use std::net::SocketAddr;
 
+/// For whom a listener is. Each side serves its own APIs, as in Kafka.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Clients and brokers.
+    Broker,
+    /// Controllers, and brokers that ask them.
+    Controller,
+}
+
 /// A client's connection. Owned by the connection's task, lent to one handler at a time.
 #[derive(Debug)]
 pub struct Session {
     /// The name of the listener it came in by, upper case: clients are told this listener's addresses.
     pub listener: String,
+    /// For whom that listener is.
+    pub side: Side,
     /// The other end.
     pub peer: SocketAddr,
     /// `client.id` of the last request.
@@ -17,7 +28,7 @@ pub struct Session {
 
 impl Session {
     /// A connection that has not said anything yet.
-    pub fn new(listener: impl Into<String>, peer: SocketAddr) -> Self {
-        Self { listener: listener.into(), peer, client_id: String::new(), software: None }
+    pub(crate) fn new(listener: &str, peer: SocketAddr, side: Side) -> Self {
+        Self { listener: listener.to_owned(), side, peer, client_id: String::new(), software: None }
     }
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use env::BoxFuture;
 use protocol::RequestHeader;
 
-use crate::{Node, Outcome, Session, adapter};
+use crate::{Node, Outcome, Session, Side, adapter};
 
 /// One API.
 pub struct Row {
@@ -57,6 +57,14 @@ impl Row {
         (self.min..=self.max).contains(&version)
     }
 
+    /// Whether Kafka serves it on listeners of that side.
+    pub fn is_served_on(&self, side: Side) -> bool {
+        protocol::tables::api(self.key).is_some_and(|api| match side {
+            Side::Broker => api.broker,
+            Side::Controller => api.controller,
+        })
+    }
+
     /// The lowest version that ApiVersions says. Produce says 0, though it serves from 3: older librdkafka
     /// takes a missing Produce v0 for a broker without message format v2 (KAFKA-18659).
     pub(crate) fn advertised_min(&self) -> i16 {
@@ -64,15 +72,16 @@ impl Row {
     }
 }
 
-/// The row of an API.
-pub(crate) fn row(key: i16) -> Option<&'static Row> {
-    TABLE.binary_search_by_key(&key, |row| row.key).ok().map(|at| &TABLE[at])
+/// The row of an API on a side, if it is served there.
+pub(crate) fn row(key: i16, side: Side) -> Option<&'static Row> {
+    let table = if (key, side) == (METADATA_FETCH[0].key, Side::Controller) { METADATA_FETCH } else { TABLE };
+    let found = table.binary_search_by_key(&key, |row| row.key).ok().map(|at| &table[at]);
+    found.filter(|row| row.is_served_on(side))
 }
 
-macro_rules! table {
+macro_rules! rows {
     ($($key:literal $name:ident $min:literal ..= $max:literal $runs:ident $throttle:ident $module:ident,)*) => {
-        /// All APIs of the broker listener, in the order of their keys.
-        pub const TABLE: &[Row] = &[$(
+        &[$(
             Row {
                 key: $key,
                 name: stringify!($name),
@@ -91,11 +100,15 @@ macro_rules! table {
                     }
                 }),
             },
-        )*];
+        )*]
     };
 }
 
-table! {
+/// A controller's Fetch is another one: of the metadata log alone, without sessions.
+const METADATA_FETCH: &[Row] = rows! { 1 Fetch 4..=18 Here Exempt fetch_metadata, };
+
+/// All APIs in the order of their keys.
+pub const TABLE: &[Row] = rows! {
     0 Produce 3..=13 Here Produce produce,
     1 Fetch 4..=18 Here Fetch fetch,
     2 ListOffsets 1..=11 Here Request list_offsets,
@@ -121,8 +134,12 @@ table! {
     42 DeleteGroups 0..=3 Here Request delete_groups,
     44 IncrementalAlterConfigs 0..=1 Controller Request incremental_alter_configs,
     47 OffsetDelete 0..=0 Here Request offset_delete,
+    52 Vote 0..=2 Here Exempt vote,
+    53 BeginQuorumEpoch 0..=1 Here Exempt begin_quorum_epoch,
+    54 EndQuorumEpoch 0..=1 Here Exempt end_quorum_epoch,
     55 DescribeQuorum 0..=2 Controller Request describe_quorum,
+    59 FetchSnapshot 0..=1 Here Exempt fetch_snapshot,
     60 DescribeCluster 0..=2 Here Request describe_cluster,
     74 ListConfigResources 0..=1 Here Request list_config_resources,
     75 DescribeTopicPartitions 0..=0 Here Request describe_topic_partitions,
-}
+};

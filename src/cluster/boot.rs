@@ -12,11 +12,11 @@ use env::Env;
 use metadata::Image;
 use model::{LeaderEpoch, NodeId, Offset, Timestamp};
 use protocol::records::ControlRecord;
-use quorum::{EpochStart, LogView, ReplicaKey, SnapshotId, Voter, VoterHistory};
+use quorum::{EpochStart, LogView, ReplicaKey, SnapshotId, Voter, VoterHistory, VoterSet};
 use storage::{Log, LogConfig, LogFolder};
 
 use crate::snapshot::Snapshot;
-use crate::{BootError, convert, metadata_log, quorum_state, snapshot};
+use crate::{Beginning, BootError, convert, metadata_log, newcomer, quorum_state, snapshot};
 
 const FIRST: SnapshotId = SnapshotId { end: Offset(0), epoch: LeaderEpoch(0) };
 
@@ -30,13 +30,20 @@ pub struct Boot {
     pub(crate) kraft_version: i16,
 }
 
-/// Reads the metadata log in `folder`, or makes a first one.
+/// Reads the metadata log in `folder`, or makes a first one: as a newcomer found out, or with this node alone.
 ///
 /// # Errors
 /// The disk, or files that do not fit together.
-pub fn boot(env: &Env, folder: &Arc<LogFolder>, me: NodeId) -> Result<Boot, BootError> {
+pub fn boot(
+    env: &Env,
+    folder: &Arc<LogFolder>,
+    me: NodeId,
+    beginning: Option<&Beginning>,
+) -> Result<Boot, BootError> {
     let now = env.clock.wall();
     let me = ReplicaKey::new(me, folder.directory_id());
+    let alone = || [Voter::new(me)].into_iter().collect();
+    let first = beginning.map_or_else(alone, |beginning| beginning.voters.clone());
     let name = metadata_log::topic_partition();
     let config = LogConfig { retention_ms: -1, message_bytes_max: usize::MAX, ..LogConfig::default() };
     let mut log = folder.open_log(&name, metadata_log::TOPIC_ID, config, now)?;
@@ -47,10 +54,11 @@ pub fn boot(env: &Env, folder: &Arc<LogFolder>, me: NodeId) -> Result<Boot, Boot
         env.disk.sync_dir(&path).map_err(io)?;
     }
     let mut snapshots = snapshot::list(env.disk.as_ref(), &path).map_err(io)?;
-    if snapshots.is_empty() && log.log_end() == Offset(0) {
-        let bytes = first_snapshot(me, now);
+    if snapshots.is_empty() && log.log_end() == Offset(0) && !first.is_empty() {
+        let bytes = first_snapshot(first, now);
         log.write_beside(&snapshot::name(FIRST), &bytes)?;
         snapshots.push((FIRST, bytes.len() as u64));
+        newcomer::forget_directory_id(env.disk.as_ref(), folder.path())?;
     }
     let (latest, found) = latest(env, &path, &snapshots)?;
     if (log.log_start()..=log.log_end()).contains(&latest.end) {
@@ -58,7 +66,12 @@ pub fn boot(env: &Env, folder: &Arc<LogFolder>, me: NodeId) -> Result<Boot, Boot
         log.advance_log_start(latest.end)?;
     }
     let view = view(&log, latest, &path)?;
-    let mut history = VoterHistory::of_snapshot(found.voters.clone());
+    let mut history = if latest == FIRST {
+        // The first leader writes them down, for those who come later and have no such snapshot.
+        VoterHistory::bootstrap(found.voters)
+    } else {
+        VoterHistory::of_snapshot(found.voters)
+    };
     let mut kraft_version = found.kraft_version;
     replay_control(&log, latest.end, &mut history, &mut kraft_version)
         .map_err(|error| BootError::Damaged { path: path.clone(), what: error.to_string() })?;
@@ -70,8 +83,7 @@ pub fn boot(env: &Env, folder: &Arc<LogFolder>, me: NodeId) -> Result<Boot, Boot
     Ok(Boot { me, folder: path, log, quorum, image, kraft_version })
 }
 
-fn first_snapshot(me: ReplicaKey, now: Timestamp) -> Vec<u8> {
-    let voters = std::iter::once(Voter::new(me)).collect();
+fn first_snapshot(voters: VoterSet, now: Timestamp) -> Vec<u8> {
     let first = Snapshot { kraft_version: 1, voters, records: Vec::new() };
     snapshot::encode(&first, FIRST.epoch, Timestamp(0), now)
 }

@@ -1,24 +1,30 @@
 //! The face of the metadata: what it is now, and how to change it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use controller::{Controller, Decision};
-use env::Env;
+use env::{Clock, Env};
 use metadata::Image;
 use metadata::config::BrokerConfig;
 use model::{ClusterId, Instant, NodeId, Offset};
+use quorum::{Endpoint, ReplicaKey};
 use replication::Replication;
 use shards::Shards;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::driver::{Command, Decided, Driver};
+use crate::driver::{Command, Decide, Decided, Driver, Mailboxes, View};
 use crate::publisher::{Publisher, Publishing};
+use crate::wire::Place;
 use crate::{Boot, ClusterError, FatalError};
 
 /// Decisions that were asked for and are not answered yet; who comes then waits for a place.
 const DECISIONS: usize = 256;
+
+/// Questions to the driver; who comes then waits for a place.
+const COMMANDS: usize = 256;
 
 /// What a node is in the cluster.
 #[derive(Clone, Debug)]
@@ -31,6 +37,25 @@ pub struct Config {
     pub broker: BrokerConfig,
     /// `metadata.log.max.record.bytes.between.snapshots`.
     pub snapshot_bytes: u64,
+    /// Its place in the quorum.
+    pub quorum: QuorumConfig,
+}
+
+/// A node's place in the quorum.
+#[derive(Clone, Debug, Default)]
+pub struct QuorumConfig {
+    /// Where this node's controller listeners are reached.
+    pub listeners: Vec<Endpoint>,
+    /// `controller.quorum.voters`: where each is reached, by host and port.
+    pub voters: BTreeMap<NodeId, (String, u16)>,
+    /// `controller.quorum.bootstrap.servers`.
+    pub bootstrap_servers: Vec<String>,
+}
+
+impl Config {
+    pub(crate) fn place(&self, me: ReplicaKey) -> Place {
+        Place { me, cluster_id: self.cluster_id.clone(), endpoints: self.quorum.listeners.clone() }
+    }
 }
 
 /// A handle on the metadata of the cluster. Cheap to share.
@@ -40,7 +65,11 @@ pub struct Cluster {
     shared: Arc<Shared>,
     replication: Arc<Replication>,
     decisions: Arc<Semaphore>,
-    mailbox: mpsc::Sender<Command>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) place: Place,
+    pub(crate) view: Arc<ArcSwap<View>>,
+    pub(crate) mailbox: mpsc::Sender<Command>,
+    deciding: mpsc::Sender<Decide>,
     open: mpsc::Sender<oneshot::Sender<()>>,
 }
 
@@ -66,9 +95,11 @@ impl Cluster {
             applied: watch::Sender::new(boot.image.end()),
         });
         let kraft_version = boot.kraft_version;
-        let (mailbox, commands) = mpsc::channel(DECISIONS);
-        let publisher = Arc::new(Publisher::default());
-        let driver = Driver::new(env.clone(), &config, boot, publisher.clone());
+        let (mailbox, commands) = mpsc::channel(COMMANDS);
+        let (deciding, decisions) = mpsc::channel(DECISIONS);
+        let (publisher, view) = (Arc::new(Publisher::default()), Arc::new(ArcSwap::default()));
+        let place = config.place(boot.me);
+        let driver = Driver::new(env.clone(), &config, boot, publisher.clone(), view.clone());
         let publishing = Publishing {
             publisher,
             shared: shared.clone(),
@@ -78,9 +109,22 @@ impl Cluster {
         };
         let (open, asked_to_open) = mpsc::channel(1);
         env.exec.spawn("publisher", Box::pin(publishing.run(asked_to_open, closing.clone())));
-        env.exec.spawn("cluster", Box::pin(driver.run(commands, closing, fatal)));
-        let decisions = Arc::new(Semaphore::new(DECISIONS));
-        Arc::new(Self { config, kraft_version, shared, replication, decisions, mailbox, open })
+        let mailboxes = Mailboxes { commands, decisions, closing };
+        env.exec.spawn("cluster", Box::pin(driver.run(mailboxes, fatal)));
+        let (clock, decisions) = (env.clock.clone(), Arc::new(Semaphore::new(DECISIONS)));
+        Arc::new(Self {
+            config,
+            kraft_version,
+            shared,
+            replication,
+            decisions,
+            clock,
+            place,
+            view,
+            mailbox,
+            deciding,
+            open,
+        })
     }
 
     /// The cluster's id.
@@ -131,7 +175,7 @@ impl Cluster {
     ) -> Result<R, ClusterError> {
         let place = self.decisions.clone().acquire_owned().await.map_err(|_| ClusterError::Closing)?;
         let (give, take) = oneshot::channel();
-        let command = Command::Decide(Box::new(move |controller, now| {
+        let decide: Decide = Box::new(move |controller, now| {
             let decision = decide(controller, now);
             let reply = decision.reply;
             let answer = move || {
@@ -140,8 +184,8 @@ impl Cluster {
                 drop(place);
             };
             Decided { records: decision.records, answer: Box::new(answer) }
-        }));
-        self.mailbox.send(command).await.map_err(|_| ClusterError::Closing)?;
+        });
+        self.deciding.send(decide).await.map_err(|_| ClusterError::Closing)?;
         take.await.map_err(|_| ClusterError::NotController)
     }
 

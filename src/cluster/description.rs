@@ -2,8 +2,10 @@
 //!
 //! Kafka: `DescribeQuorumResponse`, `LeaderState.describeQuorum`; KIP-595, KIP-853.
 
+use std::time::Duration;
+
 use model::{DirectoryId, Instant, LeaderEpoch, NodeId, Offset};
-use quorum::{Quorum, ReplicaKey, RoleName};
+use quorum::{Endpoint, Quorum};
 
 /// The quorum as its leader sees it.
 #[derive(Clone, Debug)]
@@ -18,6 +20,10 @@ pub struct QuorumDescription {
     pub is_leader: bool,
     /// The voters.
     pub voters: Vec<QuorumReplica>,
+    /// Other replicas that fetch.
+    pub observers: Vec<QuorumReplica>,
+    /// Where each voter's controller listeners are.
+    pub endpoints: Vec<(NodeId, Vec<Endpoint>)>,
 }
 
 /// A replica of the metadata log.
@@ -29,30 +35,32 @@ pub struct QuorumReplica {
     pub directory: DirectoryId,
     /// Up to where it has the log, exclusive; none where that is not known.
     pub log_end: Option<Offset>,
-    /// When it last fetched, on the leader's clock.
-    pub last_fetch: Option<Instant>,
-    /// When it last had everything.
-    pub last_caught_up: Option<Instant>,
+    /// How long ago it last fetched.
+    pub since_fetch: Option<Duration>,
+    /// How long ago it last had everything.
+    pub since_caught_up: Option<Duration>,
 }
 
 impl QuorumDescription {
-    pub(crate) fn of(quorum: &Quorum, me: ReplicaKey) -> Self {
-        let voters = quorum.voters().current().iter().map(|voter| {
-            let is_me = voter.key.id == me.id;
-            QuorumReplica {
-                id: voter.key.id,
-                directory: voter.key.directory,
-                log_end: is_me.then(|| quorum.log().end()),
-                last_fetch: None,
-                last_caught_up: None,
-            }
-        });
+    pub(crate) fn of(quorum: &Quorum, now: Instant) -> Self {
+        let known = quorum.describe(now);
+        let replica = |state: &quorum::ReplicaState| QuorumReplica {
+            id: state.key.id,
+            directory: state.key.directory,
+            log_end: state.log_end,
+            since_fetch: state.last_fetch.map(|at| now.since(at)),
+            since_caught_up: state.last_caught_up.map(|at| now.since(at)),
+        };
+        let replicas = |states: &[quorum::ReplicaState]| states.iter().map(replica).collect();
+        let endpoint = |voter: &quorum::Voter| (voter.key.id, voter.endpoints.clone());
         Self {
             leader: quorum.leader(),
             epoch: quorum.epoch(),
             high_watermark: quorum.high_watermark(),
-            is_leader: quorum.role() == RoleName::Leader,
-            voters: voters.collect(),
+            is_leader: known.is_some(),
+            voters: known.as_ref().map_or_else(Vec::new, |known| replicas(&known.voters)),
+            observers: known.as_ref().map_or_else(Vec::new, |known| replicas(&known.observers)),
+            endpoints: quorum.voters().current().iter().map(endpoint).collect(),
         }
     }
 }

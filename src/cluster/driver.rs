@@ -1,31 +1,39 @@
 //! The task that owns the quorum, the metadata log and the controller's image.
 //!
 //! Each turn takes one event, hands it to the core, and does what the core asks, in order. Committed records are read
-//! back from the log, and the image that they make goes to the publisher: nothing here waits for a partition.
+//! back from the log, and the image that they make goes to the publisher: nothing here waits for a partition, and nothing
+//! for a peer.
 //!
 //! Kafka: `KafkaRaftClient.poll`, `QuorumController.ControllerWriteEvent`.
+
+mod exchange;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
+use bytes::Bytes;
 use controller::Controller;
 use env::Env;
 use metadata::Image;
-use model::{Instant, LeaderEpoch, Offset, Timestamp};
+use model::{Instant, LeaderEpoch, NodeId, Offset, Timestamp};
 use protocol::records::metadata::MetadataRecord;
-use quorum::{Action, Quorum, ReplicaKey, SnapshotId};
+use quorum::{Action, Quorum, RoleName, SnapshotId, VoterSet};
 use storage::{FlushJob, Log, StorageError};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, error, info, warn};
+use tracing::{error, info, warn};
 
 use crate::description::QuorumDescription;
 use crate::flusher::Flusher;
 use crate::metadata_log::{self, with_space};
+use crate::peers::{Answered, Peers};
 use crate::publisher::{Answer, Publisher};
+use crate::questions::Questions;
 use crate::snapshot::{self, Snapshot};
+use crate::wire::{self, Asked};
 use crate::{Boot, Config, FatalError, quorum_state};
 
 /// The latest snapshot, and the one before it for whoever looks into what happened.
@@ -33,13 +41,31 @@ const SNAPSHOTS_KEPT: usize = 2;
 /// How long after a snapshot for which there was no space the next one is tried.
 const SNAPSHOT_AGAIN: Duration = Duration::from_secs(10);
 
-/// What is asked of the driver.
+/// How long a leader that ends looks for another one.
+const HAND_OVER_WITHIN: Duration = Duration::from_secs(1);
+
+/// What is asked of the driver, whether it leads or not.
 pub(crate) enum Command {
-    Decide(Decide),
     Describe(oneshot::Sender<QuorumDescription>),
+    Answer(Asked, oneshot::Sender<wire::Answer>),
 }
 
-type Decide = Box<dyn FnOnce(&mut Controller, Instant) -> Decided + Send>;
+/// What is asked of the controller: it waits while it is not known who leads.
+pub(crate) type Decide = Box<dyn FnOnce(&mut Controller, Instant) -> Decided + Send>;
+
+/// What comes from the rest of the node.
+pub(crate) struct Mailboxes {
+    pub(crate) commands: mpsc::Receiver<Command>,
+    pub(crate) decisions: mpsc::Receiver<Decide>,
+    pub(crate) closing: CancellationToken,
+}
+
+/// Who leads and who votes, for readers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct View {
+    pub(crate) leader: Option<NodeId>,
+    pub(crate) voters: VoterSet,
+}
 
 /// A decision: its records, and how to answer once they are committed and applied.
 pub(crate) struct Decided {
@@ -48,16 +74,16 @@ pub(crate) struct Decided {
 }
 
 enum Event {
-    Close,
     Flushed((Offset, u64), Option<FlushJob>, std::io::Result<()>),
     Asked(Command),
+    Decide(Decide),
+    Answered(Answered),
     Due,
 }
 
 pub(crate) struct Driver {
     env: Env,
     config: Config,
-    me: ReplicaKey,
     folder: PathBuf,
     log: Log,
     quorum: Quorum,
@@ -74,16 +100,29 @@ pub(crate) struct Driver {
     /// Who waits for which offset to be committed.
     waiting: VecDeque<(Offset, Answer)>,
     publisher: Arc<Publisher>,
+    view: Arc<ArcSwap<View>>,
+    peers: Peers,
+    questions: Questions,
+    /// The bytes of the answer that is being handed in.
+    received: Bytes,
 }
 
 impl Driver {
-    pub(crate) fn new(env: Env, config: &Config, boot: Boot, publisher: Arc<Publisher>) -> Self {
-        let (now, seed) = (env.clock.now(), env.rng.next_u64());
-        let quorum = Quorum::open(quorum::Config::default(), boot.me, 0, seed, boot.quorum, now);
+    pub(crate) fn new(
+        env: Env,
+        config: &Config,
+        boot: Boot,
+        publisher: Arc<Publisher>,
+        view: Arc<ArcSwap<View>>,
+    ) -> Self {
+        let (now, seed, timing) = (env.clock.now(), env.rng.next_u64(), quorum::Config::default());
+        let mut peers = Peers::new(&env, config.place(boot.me), timing.request_timeout, &config.quorum);
+        peers.learn_voters(boot.quorum.voters.current());
+        let bootstrap_servers = config.quorum.bootstrap_servers.len();
+        let quorum = Quorum::open(timing, boot.me, bootstrap_servers, seed, boot.quorum, now);
         Self {
             env,
             config: config.clone(),
-            me: boot.me,
             folder: boot.folder,
             log: boot.log,
             quorum,
@@ -96,41 +135,50 @@ impl Driver {
             controller: None,
             waiting: VecDeque::new(),
             publisher,
+            view,
+            peers,
+            questions: Questions::default(),
+            received: Bytes::new(),
         }
     }
 
     /// Runs until the node closes or the disk fails.
-    pub(crate) async fn run(
-        mut self,
-        mut commands: mpsc::Receiver<Command>,
-        closing: CancellationToken,
-        fatal: oneshot::Sender<FatalError>,
-    ) {
-        if let Err(error) = self.turns(&mut commands, &closing).await {
+    pub(crate) async fn run(mut self, mut mailboxes: Mailboxes, fatal: oneshot::Sender<FatalError>) {
+        self.show();
+        if let Err(error) = self.turns(&mut mailboxes).await {
             error!(%error, "the metadata log failed; this node cannot go on");
             // The receiver is gone only if the node is ending anyway.
             let _ = fatal.send(error);
         }
     }
 
-    async fn turns(
-        &mut self,
-        commands: &mut mpsc::Receiver<Command>,
-        closing: &CancellationToken,
-    ) -> Result<(), FatalError> {
+    async fn turns(&mut self, mailboxes: &mut Mailboxes) -> Result<(), FatalError> {
+        let closing = mailboxes.closing.clone();
         loop {
             self.settle().await?;
-            match self.next(commands, closing).await {
-                Event::Close => return self.close().await,
-                Event::Flushed(asked, job, result) => self.flushed(asked, job, result)?,
-                Event::Asked(Command::Decide(decide)) => self.decide(decide).await?,
-                Event::Asked(Command::Describe(give)) => drop(give.send(self.describe())),
-                Event::Due => self.quorum.handle_tick(self.env.clock.now()),
+            tokio::select! {
+                biased;
+                () = closing.cancelled() => break,
+                event = self.next(mailboxes) => self.handle(event).await?,
             }
         }
+        self.hand_over(mailboxes).await?;
+        self.close().await
     }
 
-    async fn next(&mut self, commands: &mut mpsc::Receiver<Command>, closing: &CancellationToken) -> Event {
+    async fn handle(&mut self, event: Event) -> Result<(), FatalError> {
+        match event {
+            Event::Flushed(asked, job, result) => self.flushed(asked, job, result)?,
+            Event::Decide(decide) => self.decide(decide).await?,
+            Event::Asked(Command::Describe(give)) => drop(give.send(self.describe())),
+            Event::Asked(Command::Answer(asked, give)) => self.asked(asked, give),
+            Event::Answered(answered) => self.answered(answered).await?,
+            Event::Due => self.quorum.handle_tick(self.env.clock.now()),
+        }
+        Ok(())
+    }
+
+    async fn next(&mut self, mailboxes: &mut Mailboxes) -> Event {
         let clock = self.env.clock.clone();
         let deadline = self.quorum.deadline();
         let due = async {
@@ -139,20 +187,19 @@ impl Driver {
                 None => std::future::pending().await,
             }
         };
-        let is_active = self.controller.is_some();
-        let asked = async {
-            match commands.recv().await {
-                Some(command) if is_active => command,
-                _ => std::future::pending().await,
-            }
-        };
+        let takes_decisions = self.controller.is_some() || self.another_leads();
         tokio::select! {
             biased;
-            () = closing.cancelled() => Event::Close,
             (of, job, result) = self.flusher.done() => Event::Flushed(of, job, result),
-            command = asked, if is_active => Event::Asked(command),
+            answered = self.peers.answered() => Event::Answered(answered),
+            Some(command) = mailboxes.commands.recv() => Event::Asked(command),
+            Some(decide) = mailboxes.decisions.recv(), if takes_decisions => Event::Decide(decide),
             () = due => Event::Due,
         }
+    }
+
+    fn another_leads(&self) -> bool {
+        self.quorum.leader().is_some_and(|leader| leader != self.config.node_id)
     }
 
     /// Does what the core asks until it asks for nothing more.
@@ -182,27 +229,39 @@ impl Driver {
                 self.flusher.ask(&self.env, &mut self.log, (end, truncations));
             }
             Action::HighWatermark(end) => self.commit(end)?,
-            Action::Activated { epoch, .. } => self.activate(epoch),
+            Action::Activated { epoch, .. } => self.activate(epoch).await?,
             Action::RoleChanged { role, epoch, leader } => {
                 info!(?role, %epoch, leader = leader.map(|id| id.0), "the quorum's role changed");
-                if role != quorum::RoleName::Leader {
+                if role != RoleName::Leader {
                     self.controller = None;
                     self.waiting.clear();
                 }
+                self.show();
+            }
+            Action::VotersChanged(voters) => {
+                info!(voters = voters.len(), "the voters changed");
+                self.peers.learn_voters(&voters);
+                self.show();
             }
             Action::DeleteBefore(offset) => self.delete_before(offset)?,
             Action::Truncate(offset) => self.log.truncate_to(offset, self.env.clock.wall())?,
-            Action::Send { id, .. } => self.quorum.handle_failure(self.env.clock.now(), id),
-            Action::VotersChanged(voters) => debug!(voters = voters.len(), "the voters changed"),
-            // A quorum of one has nobody to fetch from or to answer.
-            Action::AppendFetched { .. }
-            | Action::Respond { .. }
-            | Action::RespondRecords { .. }
-            | Action::WriteSnapshotPiece { .. }
-            | Action::InstallSnapshot(_)
-            | Action::VoterChangeDone { .. } => {}
+            Action::Send { to, id, request } => self.send(to, id, request),
+            Action::Respond { token, response } => self.respond(token, response)?,
+            Action::RespondRecords { token, response, start, end } => {
+                self.respond_records(token, response, start..end)?;
+            }
+            Action::AppendFetched { count } => self.append_fetched(count).await?,
+            Action::WriteSnapshotPiece { id, position } => self.write_piece(id, position)?,
+            Action::InstallSnapshot(id) => self.install_snapshot(id)?,
+            // Nobody can ask for a change of the voters yet.
+            Action::VoterChangeDone { .. } => {}
         }
         Ok(())
+    }
+
+    fn show(&self) {
+        let voters = self.quorum.voters().current().clone();
+        self.view.store(Arc::new(View { leader: self.quorum.leader(), voters }));
     }
 
     fn flushed(
@@ -222,7 +281,7 @@ impl Driver {
     }
 
     /// This node leads and everything before its epoch is committed: the controller begins.
-    fn activate(&mut self, epoch: LeaderEpoch) {
+    async fn activate(&mut self, epoch: LeaderEpoch) -> Result<(), FatalError> {
         info!(%epoch, end = %self.committed.end(), "the controller is active");
         let config = controller::Config {
             node: self.config.node_id,
@@ -231,6 +290,11 @@ impl Driver {
         };
         self.controller =
             Some((epoch, Controller::new(self.committed.clone(), config, self.env.clock.now())));
+        self.decide(Box::new(|controller, _| Decided {
+            records: controller.bootstrap().records,
+            answer: Box::new(|| ()),
+        }))
+        .await
     }
 
     async fn decide(&mut self, decide: Decide) -> Result<(), FatalError> {
@@ -261,6 +325,7 @@ impl Driver {
                 return Err(FatalError::Apply(format!("no record at offset {}", self.committed.end())));
             };
             let (end, at) = (last.end, last.timestamp);
+            self.kraft_version = metadata_log::kraft_version(&batches).unwrap_or(self.kraft_version);
             let records: Vec<_> = batches.into_iter().flat_map(|batch| batch.records).collect();
             let (image, delta) =
                 self.committed.apply(&records, end).map_err(|error| FatalError::Apply(error.to_string()))?;
@@ -332,7 +397,24 @@ impl Driver {
     }
 
     fn describe(&self) -> QuorumDescription {
-        QuorumDescription::of(&self.quorum, self.me)
+        QuorumDescription::of(&self.quorum, self.env.clock.now())
+    }
+
+    /// A leader that ends lets another one be elected first, if there is one, so that nobody waits for it to be missed.
+    async fn hand_over(&mut self, mailboxes: &mut Mailboxes) -> Result<(), FatalError> {
+        if self.quorum.role() != RoleName::Leader || self.quorum.voters().current().len() < 2 {
+            return Ok(());
+        }
+        let clock = self.env.clock.clone();
+        let until = clock.now().plus(HAND_OVER_WITHIN);
+        self.quorum.resign(clock.now());
+        self.settle().await?;
+        while !self.another_leads() {
+            let Some(event) = env::timeout(&*clock, until, self.next(mailboxes)).await else { break };
+            self.handle(event).await?;
+            self.settle().await?;
+        }
+        Ok(())
     }
 
     /// A flush that has begun is waited for: if it failed and nobody heard of it, the next one would succeed.

@@ -10,6 +10,7 @@
 //!
 //! Kafka: `KafkaRaftClient`, `QuorumController`, `MetadataLoader`, `BrokerLifecycleManager`.
 
+mod answering;
 mod boot;
 mod cluster;
 mod convert;
@@ -18,17 +19,21 @@ mod driver;
 mod error;
 mod flusher;
 mod metadata_log;
+mod newcomer;
+mod peers;
 mod publisher;
+mod questions;
 mod quorum_state;
 mod registration;
 mod snapshot;
 #[cfg(test)]
 mod tests;
-#[cfg_attr(not(test), expect(dead_code, reason = "the driver sends and answers nothing yet"))]
 mod wire;
 
 pub use boot::{Boot, boot};
-pub use cluster::{Cluster, Config};
+pub use cluster::{Cluster, Config, QuorumConfig};
 pub use description::{QuorumDescription, QuorumReplica};
 pub use error::{BootError, ClusterError, FatalError};
+pub use newcomer::{Beginning, Newcomer, directory_id, is_empty};
+pub use quorum::{Endpoint, FormationError};
 pub use registration::{RegistrationError, register};

@@ -2,8 +2,10 @@
 //!
 //! Kafka: `KafkaMetadataLog`.
 
+use std::ops::Range;
 use std::time::Duration;
 
+use bytes::Bytes;
 use env::Clock;
 use model::{LeaderEpoch, Limits, Offset, Timestamp, TopicPartition, Uuid};
 use protocol::batch::{self, BatchBuilder, BatchError};
@@ -102,6 +104,21 @@ pub(crate) fn read(log: &Log, from: Offset, end: Offset) -> Result<Vec<MetadataB
     let slice = log.read(from, Limits::RECEIVE_BUFFER_BYTES, end, true)?;
     let bytes = slice.read().map_err(|error| FatalError::Apply(error.to_string()))?;
     decode(&bytes, from).map_err(FatalError::Apply)
+}
+
+/// Whole batches for a peer, as many as `bytes_max` allows and at least one; what follows them may be cut.
+pub(crate) fn read_bytes(log: &Log, offsets: Range<Offset>, bytes_max: usize) -> Result<Bytes, FatalError> {
+    let slice = log.read(offsets.start, bytes_max, offsets.end, true)?;
+    slice.read().map_err(|error| FatalError::Apply(error.to_string()))
+}
+
+/// The last `kraft.version` in batches.
+pub(crate) fn kraft_version(batches: &[MetadataBatch]) -> Option<i16> {
+    let control = batches.iter().rev().flat_map(|batch| batch.control.iter().rev());
+    control.into_iter().find_map(|(_, record)| match record {
+        ControlRecord::KRaftVersion(record) => Some(record.k_raft_version),
+        _ => None,
+    })
 }
 
 /// What the core must know of batches that a leader sent. A cut one at the end is left out, for a leader sends what a read

@@ -10,9 +10,11 @@
 //!
 //! Kafka: `RecordsSnapshotWriter`, `RecordsSnapshotReader`, `Snapshots`.
 
-use std::path::Path;
+use std::io::IoSlice;
+use std::path::{Path, PathBuf};
 
-use env::Disk;
+use bytes::Bytes;
+use env::{Disk, Open};
 use model::{LeaderEpoch, Limits, Offset, Timestamp};
 use protocol::batch::{self, BatchBuilder};
 use protocol::records::metadata::MetadataRecord;
@@ -52,6 +54,55 @@ pub(crate) fn list(disk: &dyn Disk, folder: &Path) -> std::io::Result<Vec<(Snaps
 /// Writes a snapshot durably, as a whole, where there is space for it.
 pub(crate) fn write(log: &Log, id: SnapshotId, bytes: &[u8], now: Timestamp) -> Result<(), StorageError> {
     log.write_beside_where_space_is(&name(id), bytes, now)
+}
+
+/// Writes a piece of a snapshot that is not whole yet; the one at position 0 begins it anew.
+pub(crate) fn write_piece(
+    disk: &dyn Disk,
+    folder: &Path,
+    id: SnapshotId,
+    position: u64,
+    bytes: &[u8],
+) -> std::io::Result<()> {
+    let how = if position == 0 { Open::Truncate } else { Open::Write };
+    disk.open(&part(folder, id), how)?.write_at(&[IoSlice::new(bytes)], position)
+}
+
+/// All pieces are written: makes them the snapshot, durably. Its size in bytes.
+pub(crate) fn finish(disk: &dyn Disk, folder: &Path, id: SnapshotId) -> std::io::Result<u64> {
+    let part = part(folder, id);
+    let file = disk.open(&part, Open::Write)?;
+    file.sync()?;
+    disk.rename(&part, &folder.join(name(id)))?;
+    disk.sync_dir(folder)?;
+    file.len()
+}
+
+fn part(folder: &Path, id: SnapshotId) -> PathBuf {
+    folder.join(format!("{}.part", name(id)))
+}
+
+/// Reads a piece of a snapshot.
+///
+/// # Errors
+/// The snapshot is not there, or ends before the piece does.
+pub(crate) fn read_piece(
+    disk: &dyn Disk,
+    folder: &Path,
+    id: SnapshotId,
+    position: u64,
+    length: usize,
+) -> std::io::Result<Bytes> {
+    let file = disk.open(&folder.join(name(id)), Open::Read)?;
+    let mut bytes = vec![0; length];
+    let mut filled = 0;
+    while filled < length {
+        match file.read_at(&mut bytes[filled..], position + filled as u64)? {
+            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            count => filled += count,
+        }
+    }
+    Ok(bytes.into())
 }
 
 /// Reads the snapshot of this id.

@@ -56,7 +56,7 @@ impl Case {
     async fn start(node: &Node, snapshot_bytes: u64) -> Result<(Self, BrokerEpoch), BootError> {
         let env = node.boot();
         let (folder, closing) = (folder(&env), CancellationToken::new());
-        let boot = boot(&env, &folder, ME)?;
+        let boot = boot(&env, &folder, ME, None)?;
         let upkeep = UpkeepConfig {
             retention_check: Duration::from_mins(5),
             flush_check: Duration::from_secs(1),
@@ -67,7 +67,13 @@ impl Case {
         let config = replication::Config { node_id: ME, fixed, recovery_threads: 2, upkeep };
         let replication = Replication::start(&env, config, vec![folder], &closing);
         let shards = Shards::start(&env, shards::Config::new(ME), replication.clone(), &closing);
-        let config = Config { node_id: ME, cluster_id: ClusterId::from("c"), broker, snapshot_bytes };
+        let config = Config {
+            node_id: ME,
+            cluster_id: ClusterId::from("c"),
+            broker,
+            snapshot_bytes,
+            quorum: QuorumConfig::default(),
+        };
         let (tell, fatal) = oneshot::channel();
         let cluster = Cluster::start(&env, config, boot, replication.clone(), shards, closing, tell);
         let epoch = register(&cluster, registration(&env)).await.expect("registered");
@@ -127,7 +133,7 @@ fn a_vote_that_was_found_at_start_is_not_forgotten_in_a_power_cut() {
         let node = world.node("n");
         let epoch = || {
             let env = node.boot();
-            boot(&env, &folder(&env), ME).expect("boots").quorum.hard.epoch
+            boot(&env, &folder(&env), ME, None).expect("boots").quorum.hard.epoch
         };
         assert_eq!(epoch(), LeaderEpoch(0));
         let vote = QuorumState { leader_epoch: 7, ..QuorumState::default() }.encode();

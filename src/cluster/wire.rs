@@ -14,9 +14,12 @@ mod begin_quorum_epoch;
 mod end_quorum_epoch;
 mod fetch;
 mod fetch_snapshot;
+pub(crate) mod introduction;
 #[cfg(test)]
 mod tests;
 mod vote;
+
+use std::fmt;
 
 use bytes::Bytes;
 use model::{ClusterId, ErrorCode, LeaderEpoch, NodeId, Uuid};
@@ -38,6 +41,13 @@ pub(crate) struct Address {
     pub(crate) node: NodeId,
     pub(crate) host: String,
     pub(crate) port: u16,
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, port, .. } = self;
+        if host.contains(':') { write!(f, "[{host}]:{port}") } else { write!(f, "{host}:{port}") }
+    }
 }
 
 /// A peer's question.

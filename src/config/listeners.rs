@@ -11,6 +11,8 @@ use std::fmt;
 
 use metadata::config::Layers;
 
+use super::Roles;
+
 /// A host and a port. An empty host is every address, where it is about listening.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
@@ -96,15 +98,21 @@ pub enum ListenerError {
          when running the KRaft controller role"
     )]
     NoController,
+    /// A listener for clients, of whom a controller has none.
+    #[error(
+        "The listeners config must only contain KRaft controller listeners from controller.listener.names when \
+         process.roles=controller. Remove {name}"
+    )]
+    NotForClients { name: String },
 }
 
 /// The listeners of a node that was started with this configuration.
 ///
 /// # Errors
 /// The first rule that is broken.
-pub(crate) fn listeners(layers: &Layers<'_>) -> Result<Vec<Listener>, ListenerError> {
+pub(crate) fn listeners(layers: &Layers<'_>, roles: Roles) -> Result<Vec<Listener>, ListenerError> {
     let bound = endpoints("listeners", &layers.list("listeners"))?;
-    let controllers = layers.list("controller.listener.names");
+    let controllers = controller_names(layers);
     let is_controller = |name: &str| controllers.iter().any(|each| each.eq_ignore_ascii_case(name));
     different_ports(&bound)?;
     plaintext(&bound, &layers.text("listener.security.protocol.map").unwrap_or_default(), is_controller)?;
@@ -115,11 +123,24 @@ pub(crate) fn listeners(layers: &Layers<'_>) -> Result<Vec<Listener>, ListenerEr
     }
     let listeners: Vec<Listener> =
         bound.into_iter().map(|endpoint| listener(endpoint, told.as_deref(), is_controller)).collect();
-    if !controllers.is_empty() && !listeners.iter().any(|each| is_controller(&each.name)) {
+    let needs_controller = !controllers.is_empty() || roles == Roles::Controller;
+    if needs_controller && !listeners.iter().any(|each| is_controller(&each.name)) {
         return Err(ListenerError::NoController);
     }
-    for_clients_and_brokers(layers, &listeners)?;
+    match roles {
+        Roles::Combined => for_clients_and_brokers(layers, &listeners)?,
+        Roles::Controller => {
+            if let Some(other) = listeners.iter().find(|each| !is_controller(&each.name)) {
+                return Err(ListenerError::NotForClients { name: other.name.clone() });
+            }
+        }
+    }
     Ok(listeners)
+}
+
+/// `controller.listener.names`, in capitals.
+pub(super) fn controller_names(layers: &Layers<'_>) -> Vec<String> {
+    layers.list("controller.listener.names").iter().map(|name| name.to_uppercase()).collect()
 }
 
 type Endpoint = (String, Address);
@@ -240,7 +261,7 @@ fn joined(names: BTreeSet<String>) -> String {
 
 impl Address {
     /// What clients are told where nothing else was said: this machine's name instead of "every address".
-    fn reachable(&self) -> Self {
+    pub(super) fn reachable(&self) -> Self {
         let every = matches!(self.host.as_str(), "" | "0.0.0.0" | "::");
         if every { Self { host: host_name(), port: self.port } } else { self.clone() }
     }
@@ -274,7 +295,7 @@ mod tests {
 
     fn of(pairs: &[(&str, &str)]) -> Result<Vec<Listener>, ListenerError> {
         let values: Overrides = pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
-        listeners(&Layers::fixed(&values))
+        listeners(&Layers::fixed(&values), Roles::Combined)
     }
 
     fn refusal(pairs: &[(&str, &str)]) -> String {

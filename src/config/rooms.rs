@@ -93,6 +93,7 @@ impl Config {
                 .layers()
                 .integer("metadata.log.max.record.bytes.between.snapshots")
                 .max(1) as u64,
+            quorum: self.quorum_place(),
         }
     }
 
@@ -103,6 +104,7 @@ impl Config {
         api::Config {
             fetch_bytes_max: count("fetch.max.bytes"),
             fetch_session_slots: count("max.incremental.fetch.session.cache.slots"),
+            controller_listeners: self.controller_listeners(),
         }
     }
 

@@ -2,19 +2,27 @@
 
 use std::fmt::Write;
 
-use api::{Row, TABLE};
+use api::{Row, Side, TABLE};
 
 /// The table, in Markdown.
 pub fn support() -> String {
-    let mut text = "| key | API | versions |\n|---:|---|---|\n".to_owned();
+    let mut text = "| key | API | versions | listeners |\n|---:|---|---|---|\n".to_owned();
     for row in TABLE {
-        let _ = writeln!(text, "| {} | {} | {} |", row.key, row.name, versions(row));
+        let _ = writeln!(text, "| {} | {} | {} | {} |", row.key, row.name, versions(row), listeners(row));
     }
     text
 }
 
 fn versions(row: &Row) -> String {
     if row.min == row.max { row.min.to_string() } else { format!("{}-{}", row.min, row.max) }
+}
+
+fn listeners(row: &Row) -> &'static str {
+    match (row.is_served_on(Side::Broker), row.is_served_on(Side::Controller)) {
+        (true, true) => "broker, controller",
+        (false, true) => "controller",
+        _ => "broker",
+    }
 }
 
 #[cfg(test)]

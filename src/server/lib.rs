@@ -12,6 +12,7 @@
 mod admission;
 mod answers;
 mod connection;
+mod forming;
 mod handler;
 mod node;
 mod server;

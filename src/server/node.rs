@@ -11,17 +11,23 @@ impl Handler for Node {
     type Session = Session;
 
     fn session(&self, listener: &str, peer: SocketAddr) -> Session {
-        Session::new(listener, peer)
+        Self::session(self, listener, peer)
     }
 
     async fn handle(&self, session: &mut Session, frame: Bytes) -> Outcome {
-        match api::handle(self, session, frame).await {
-            api::Outcome::Now(chunks) => Outcome::Now(chunks),
-            api::Outcome::Later(answer) => Outcome::Later(Box::pin(async move {
-                answer.await.map_err(|reason| -> Reason { Box::new(reason) })
-            })),
-            api::Outcome::Nothing => Outcome::Nothing,
-            api::Outcome::Close(reason) => Outcome::Close(Box::new(reason)),
+        outcome(api::handle(self, session, frame).await)
+    }
+}
+
+pub(crate) fn outcome(of_api: api::Outcome) -> Outcome {
+    match of_api {
+        api::Outcome::Now(chunks) => Outcome::Now(chunks),
+        api::Outcome::Later(answer) => {
+            Outcome::Later(Box::pin(
+                async move { answer.await.map_err(|reason| -> Reason { Box::new(reason) }) },
+            ))
         }
+        api::Outcome::Nothing => Outcome::Nothing,
+        api::Outcome::Close(reason) => Outcome::Close(Box::new(reason)),
     }
 }

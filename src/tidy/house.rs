@@ -51,7 +51,18 @@ pub(crate) const ROOMS: &[Room] = &[
     room(
         "cluster",
         Kind::Async,
-        &["model", "protocol", "env", "storage", "quorum", "metadata", "controller", "replication", "shards"],
+        &[
+            "model",
+            "protocol",
+            "env",
+            "storage",
+            "quorum",
+            "metadata",
+            "controller",
+            "transport",
+            "replication",
+            "shards",
+        ],
     ),
     room(
         "api",

@@ -234,7 +234,7 @@ pub static BROKER_KEYS: &[ConfigKey] = broker_keys! {
     "How long a broker tries to register at start before it gives up, in milliseconds.";
 "controller.quorum.voters" List "" Voters, ReadOnly, Used =>
     "The controllers that vote, as ID@HOST:PORT, separated by commas. A single node needs none.";
-"controller.quorum.bootstrap.servers" List "" Addresses, ReadOnly, Later =>
+"controller.quorum.bootstrap.servers" List "" Addresses, ReadOnly, Used =>
     "Addresses at which the controllers can be found, as HOST:PORT, separated by commas.";
 "controller.quorum.auto.join.enable" Boolean "false" Any, ReadOnly, Later =>
     "Whether a controller that is not a voter adds itself.";

@@ -153,11 +153,16 @@ impl Log {
     /// # Errors
     /// The batches do not continue the log or are corrupt; nothing was appended. Or the disk failed: then whole batches up
     /// to the log end may have been.
-    pub fn append_as_follower(&mut self, bytes: &[u8], now: Timestamp) -> Result<Appended, AppendError> {
-        self.place.folder.admit(Purpose::Records, now)?;
+    pub fn append_as_follower(
+        &mut self,
+        bytes: &[u8],
+        origin: Origin,
+        now: Timestamp,
+    ) -> Result<Appended, AppendError> {
+        self.place.folder.admit(origin.purpose(), now)?;
         let mut headers = std::mem::take(&mut self.headers);
         headers.clear();
-        let result = self.follow(bytes, now, &mut headers);
+        let result = self.follow(bytes, origin, now, &mut headers);
         self.headers = headers;
         result
     }
@@ -165,6 +170,7 @@ impl Log {
     fn follow(
         &mut self,
         bytes: &[u8],
+        origin: Origin,
         now: Timestamp,
         headers: &mut Vec<BatchHeader>,
     ) -> Result<Appended, AppendError> {
@@ -183,7 +189,7 @@ impl Log {
             headers.push(batch.header);
         }
         let base_offset = headers.first().map_or(log_end, |header| header.base_offset);
-        self.write_in_segments(bytes, headers, now)?;
+        self.write_in_segments(bytes, headers, now, origin.purpose())?;
         let last_offset = log_end.plus(-1);
         let log_start = self.log_start;
         Ok(Appended { base_offset, last_offset, log_append_time: None, duplicate_of: None, log_start })
@@ -195,6 +201,7 @@ impl Log {
         bytes: &[u8],
         headers: &[BatchHeader],
         now: Timestamp,
+        purpose: Purpose,
     ) -> Result<(), AppendError> {
         let (mut bytes, mut headers) = (bytes, headers);
         while let Some(first) = headers.first() {
@@ -208,7 +215,7 @@ impl Log {
             let (run, rest) =
                 bytes.split_at_checked(size).ok_or(BatchError::Incomplete { needed: size, there: 0 })?;
             let (now_headers, later) = headers.split_at(count);
-            self.write(Bytes::copy_from_slice(run), now_headers, now, Purpose::Records)?;
+            self.write(Bytes::copy_from_slice(run), now_headers, now, purpose)?;
             (bytes, headers) = (rest, later);
         }
         Ok(())

@@ -257,14 +257,14 @@ fn a_follower_takes_over_offsets_epochs_and_gaps() {
     }
     let mut follower = Node::without_tail(small_segments());
     let cut = &fetched[..fetched.len() - 1];
-    assert_eq!(follower.log.append_as_follower(cut, NOW).unwrap().last_offset, Offset(21));
+    assert_eq!(follower.log.append_as_follower(cut, Origin::Client, NOW).unwrap().last_offset, Offset(21));
     assert_eq!(all_offsets(&follower.log), all_offsets(&leader.log)[..11]);
     assert_eq!(follower.log.latest_epoch(), Some(LeaderEpoch(1)));
-    let again = follower.log.append_as_follower(cut, NOW);
+    let again = follower.log.append_as_follower(cut, Origin::Client, NOW);
     assert!(matches!(again, Err(AppendError::OffsetsOutOfOrder { .. })));
     let mut behind_a_gap = records(1).to_vec();
     set_base_offset(&mut behind_a_gap, Offset(1 << 33));
-    let appended = follower.log.append_as_follower(&behind_a_gap, NOW).unwrap();
+    let appended = follower.log.append_as_follower(&behind_a_gap, Origin::Client, NOW).unwrap();
     assert_eq!(appended.base_offset, Offset(1 << 33));
     let read = follower.log.read(Offset(22), 1 << 20, follower.log.log_end(), true).unwrap();
     assert_eq!(offsets_of(&read), [(1 << 33, 1 << 33)]);
@@ -284,6 +284,9 @@ fn who_is_not_the_leader_any_more_appends_nothing() {
     let mut copied = records(1).to_vec();
     set_base_offset(&mut copied, Offset(1));
     protocol::batch::set_leader_epoch(&mut copied, LeaderEpoch(3));
-    assert!(matches!(node.log.append_as_follower(&copied, NOW), Err(AppendError::FencedLeaderEpoch { .. })));
+    assert!(matches!(
+        node.log.append_as_follower(&copied, Origin::Client, NOW),
+        Err(AppendError::FencedLeaderEpoch { .. })
+    ));
     assert_eq!(node.log.log_end(), Offset(1));
 }

@@ -1,0 +1,112 @@
+//! Who is in the quorum of controllers, and whether this version can be what `process.roles` says.
+//!
+//! Kafka: `KafkaConfig.validateValues`, `QuorumConfig.parseVoterConnections`.
+
+use std::collections::BTreeMap;
+
+use metadata::config::Layers;
+use model::NodeId;
+
+use super::{Address, Config, ConfigError, listeners};
+
+/// Which parts of a node run in this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Roles {
+    /// Broker and controller.
+    Combined,
+    /// A controller alone: no partitions, no clients.
+    Controller,
+}
+
+/// What `process.roles` and the voters say.
+#[derive(Clone, Debug)]
+pub(crate) struct Quorum {
+    pub(crate) roles: Roles,
+    /// `controller.quorum.voters`; empty where a node is alone.
+    pub(crate) voters: BTreeMap<NodeId, Address>,
+    /// `controller.quorum.bootstrap.servers`.
+    pub(crate) bootstrap_servers: Vec<String>,
+}
+
+impl Quorum {
+    /// Reads and checks the keys.
+    ///
+    /// # Errors
+    /// What this version is not, or what contradicts itself.
+    pub(crate) fn of(layers: &Layers<'_>) -> Result<Self, ConfigError> {
+        let roles = roles(&layers.list("process.roles"))?;
+        let (list, node_id) = (layers.list("controller.quorum.voters"), layers.integer("node.id"));
+        // The registry has checked their form.
+        let voters: BTreeMap<_, _> = list.iter().filter_map(|text| voter(text)).collect();
+        if !voters.is_empty() && !voters.keys().any(|id| i64::from(id.0) == node_id) {
+            return Err(ConfigError::NotAVoter { node_id, voters: list.join(",") });
+        }
+        if voters.len() > 1 && roles == Roles::Combined {
+            return Err(ConfigError::OtherVoters(list.join(",")));
+        }
+        let bootstrap_servers = match roles {
+            Roles::Controller => layers.list("controller.quorum.bootstrap.servers"),
+            Roles::Combined => Vec::new(),
+        };
+        Ok(Self { roles, voters, bootstrap_servers })
+    }
+}
+
+fn roles(list: &[String]) -> Result<Roles, ConfigError> {
+    match list {
+        [_, _] => Ok(Roles::Combined),
+        [role] if role == "controller" => Ok(Roles::Controller),
+        other => Err(ConfigError::BrokerAlone(other.join(","))),
+    }
+}
+
+/// `ID@HOST:PORT`.
+fn voter(text: &str) -> Option<(NodeId, Address)> {
+    let (id, address) = text.trim().split_once('@')?;
+    let (host, port) = address.rsplit_once(':')?;
+    let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    Some((NodeId(id.parse().ok()?), Address { host, port: port.parse().ok()? }))
+}
+
+impl Config {
+    /// The names of this node's controller listeners, in capitals.
+    pub(crate) fn controller_listeners(&self) -> Vec<String> {
+        listeners::controller_names(&self.broker.layers())
+    }
+
+    /// Whether this node is one of several voters.
+    pub(crate) fn is_one_of_several(&self) -> bool {
+        self.quorum.voters.len() > 1
+    }
+
+    /// This node's place in the quorum, for the metadata.
+    pub(crate) fn quorum_place(&self) -> cluster::QuorumConfig {
+        let names = self.controller_listeners();
+        let ours = self.listeners.iter().filter(|listener| names.contains(&listener.name));
+        let listeners = ours.map(|listener| {
+            // The others are told where this node is by the same key.
+            let known = self.quorum.voters.get(&self.node_id()).cloned();
+            let Address { host, port } = known.unwrap_or_else(|| listener.bind.reachable());
+            cluster::Endpoint { name: listener.name.clone(), host, port }
+        });
+        let voters = self.quorum.voters.iter();
+        cluster::QuorumConfig {
+            listeners: listeners.collect(),
+            voters: voters.map(|(id, address)| (*id, (address.host.clone(), address.port))).collect(),
+            bootstrap_servers: self.quorum.bootstrap_servers.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_voter_is_an_id_and_an_address() {
+        let address = |host: &str, port| Address { host: host.to_owned(), port };
+        assert_eq!(voter("1@a:9093"), Some((NodeId(1), address("a", 9093))));
+        assert_eq!(voter(" 2@[::1]:9093"), Some((NodeId(2), address("::1", 9093))));
+        assert_eq!(voter("a:9093"), None);
+    }
+}
