@@ -114,8 +114,10 @@ pub(crate) fn fitting(log: &impl LogView, leader_epoch: LeaderEpoch, answer: &Fe
     answer.batches.iter().take_while(fits).count()
 }
 
-/// Whether the leader's log starts inside this batch, and all of this log is deleted there: it begins anew with the batch
-/// (KAFKA-6975).
+/// Whether the log ends inside this batch and holds nothing that the leader still has: it begins anew with the batch. So it
+/// is where the log that it follows starts, or started, in the middle of a batch (KAFKA-6975).
 pub(crate) fn begins_anew(log: &impl LogView, leader_start: Offset, first: &BatchRange) -> bool {
-    first.base < log.log_end() && log.log_end() <= leader_start && leader_start < first.end
+    let end = log.log_end();
+    let holds_nothing = end == log.log_start() || end <= leader_start;
+    first.base < end && end < first.end && holds_nothing
 }

@@ -167,8 +167,9 @@ fn a_log_that_starts_inside_a_batch_begins_with_that_batch() {
     bench.answer(refused(ErrorCode::OffsetOutOfRange));
     told(&mut bench, 105, 130);
     assert_eq!(bench.done(), ["fetch 10 after epoch 1", "list offsets", "restart at 105", "fetch 105"]);
+    // Another leader may have deleted less.
     let mut answer = records(&[batch(100, 110, 2), batch(110, 120, 2)], 115);
-    answer.log_start = 105;
+    answer.log_start = 102;
     bench.answer(answer);
     assert_eq!(
         bench.done(),

@@ -77,7 +77,11 @@ impl World {
                 self.ask(at, CONTROLLER, id, Body::Alter { connection, broker_epoch, asked });
                 return false;
             }
-            Action::HighWatermark(_) | Action::LostLeadership => return false,
+            Action::HighWatermark(to) => {
+                self.expose(at, to);
+                return false;
+            }
+            Action::LostLeadership => return false,
         }
         true
     }
@@ -158,10 +162,19 @@ impl World {
         }
         let high_watermark = process.replica.high_watermark();
         if high_watermark > process.exposed {
-            let epoch = process.replica.metadata().leader_epoch;
-            self.oracle.exposed(&node.disk, process.exposed, high_watermark, epoch, leads.is_some());
+            self.expose(at, high_watermark);
+        } else {
+            process.exposed = high_watermark;
         }
-        process.exposed = high_watermark;
+    }
+
+    // Readers may see what lies below.
+    fn expose(&mut self, at: usize, to: Offset) {
+        let node = &mut self.nodes[at];
+        let process = node.process.as_mut().expect("it is looked at");
+        let (epoch, leads) = (process.replica.metadata().leader_epoch, process.replica.leads().is_some());
+        self.oracle.exposed(&node.disk, process.exposed, to, epoch, leads);
+        process.exposed = to;
     }
 
     fn answer_clients(&mut self, at: usize) {
@@ -240,8 +253,8 @@ impl World {
         self.act(at);
     }
 
-    // The node is no replica: what it has of the partition goes.
-    fn delete(&mut self, at: usize) {
+    /// The node is no replica: what it has of the partition goes.
+    pub fn delete(&mut self, at: usize) {
         let node = &mut self.nodes[at];
         let process = node.process.as_ref().expect("it runs");
         let has_it = process.replica.metadata().leader_epoch > LeaderEpoch::NONE;

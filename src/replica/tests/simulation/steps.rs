@@ -16,9 +16,11 @@ pub fn millis(millis: u64) -> Duration {
 }
 
 impl World {
-    /// Three replicas, min ISR 2, all in sync, led by the first, with so many batches committed.
+    /// Three replicas, min ISR 2, all in sync, led by the first, with so many batches of
+    /// one record committed.
     pub fn three(mutant: Option<Mutant>, batches: usize) -> Self {
         let mut world = Self::new(1, 3, 3, mutant);
+        world.batch_most = 1;
         world.settle();
         world.lead(0);
         world.append_many(0, batches);
@@ -111,5 +113,35 @@ impl World {
 
     pub fn hold_all(&mut self, wanted: impl Fn(&Message) -> bool + 'static) {
         self.set_rule(move |message| if wanted(message) { Verdict::Hold } else { Verdict::Pass });
+    }
+
+    /// The third leaves the ISR: the leader does not hear it, and asks for that.
+    pub fn third_lags(&mut self) {
+        self.part(0, 2);
+        self.append_many(0, 1);
+        let is_out = |world: &Self| world.in_sync() == [1, 2] && world.knows_isr(0, 2);
+        assert!(self.run_until(LONG, is_out), "{}", self.describe());
+    }
+
+    /// Whether the node leads and takes so many for in sync.
+    pub fn knows_isr(&self, at: usize, size: usize) -> bool {
+        self.replica(at).isr().is_some_and(|isr| isr.count() == size)
+    }
+
+    /// The first leads, and keeps records that nobody else has; the second is made the leader, and the first, which is
+    /// still in sync, hears nothing more of records until fetches pass again.
+    pub fn with_a_tail_on_the_first(&mut self) {
+        self.drop_all(Message::is_fetch);
+        self.append_many(0, 4);
+        self.run_for(millis(50));
+        self.lead(1);
+    }
+
+    /// The first leads, is cut off with records that nobody else has, and loses its place; the second leads.
+    pub fn with_a_lost_leader(&mut self) {
+        self.isolate(0);
+        self.append_many(0, 4);
+        let is_led = |world: &Self| world.in_sync() == [2, 3] && world.leads(1);
+        assert!(self.run_until(LONG, is_led), "{}", self.describe());
     }
 }

@@ -107,6 +107,8 @@ pub struct World {
     planned: u64,
     pub events: u64,
     pub values: u64,
+    /// The most records that a batch gets.
+    pub batch_most: i64,
     pub faults: BTreeMap<&'static str, u64>,
     hash: DefaultHasher,
 }
@@ -135,6 +137,7 @@ impl World {
             planned: 0,
             events: 0,
             values: 0,
+            batch_most: 4,
             faults: BTreeMap::new(),
             hash: DefaultHasher::new(),
         };
@@ -264,9 +267,16 @@ impl World {
         let Some(process) = self.nodes[at].process.as_ref() else { return false };
         let Ok(epoch) = process.replica.check_append(acks_all) else { return false };
         self.values += 1;
-        let count = self.rng.i64(1..5);
+        let count = self.rng.i64(1..=self.batch_most);
         self.write(at, epoch, count, self.values, acks_all);
         true
+    }
+
+    /// A client's batch of so many records reaches the leader.
+    pub fn batch_of(&mut self, at: usize, count: i64) {
+        let epoch = self.replica(at).leads().expect("it leads");
+        self.values += 1;
+        self.write(at, epoch, count, self.values, false);
     }
 
     /// Changes the controller's mind.
@@ -365,6 +375,11 @@ impl World {
         for event in std::mem::take(&mut self.missed) {
             self.plan(self.now, event);
         }
+    }
+
+    /// The disk flushes on its own, without having been asked.
+    pub fn flush_unasked(&mut self, at: usize) {
+        self.nodes[at].disk.begin_flush();
     }
 
     pub fn release_flushes(&mut self, at: usize) {
