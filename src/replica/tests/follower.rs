@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bench::{Bench, batch, diverging, records, refused};
 use model::{ErrorCode, LeaderEpoch, Offset};
-use replica::{EpochEnd, LeaderOffsets, LogView};
+use replica::{EpochEnd, LeaderOffsets, LogView, Mutant};
 
 /// Follows node 2 in `epoch` with a log of these epochs, ten records each.
 fn follower(epochs: &[i32], epoch: i32) -> Bench {
@@ -146,6 +146,15 @@ fn batches_of_a_newer_epoch_than_the_leader_that_was_asked_are_not_appended() {
 }
 
 #[test]
+fn the_fault_of_appending_a_newer_epoch_shows() {
+    let mut bench = Bench::new(&[1]);
+    bench.replica = bench.replica.with_mutant(Mutant::AppendNewerEpochs);
+    bench.led_by(2, 2);
+    bench.answer(records(&[batch(10, 20, 2), batch(20, 30, 3)], 30));
+    assert_eq!(bench.disk.log_end(), Offset(30));
+}
+
+#[test]
 fn batches_that_do_not_fit_behind_the_log_are_not_appended() {
     for wrong in [batch(5, 15, 2), batch(0, 10, 1), batch(10, 20, 0), batch(10, 10, 2)] {
         let mut bench = follower(&[1], 2);
@@ -177,7 +186,7 @@ fn a_log_that_starts_inside_a_batch_begins_with_that_batch() {
             "restart at 100",
             "append 2",
             "committed 115",
-            "log starts at 105",
+            "log starts at 102",
             "flush",
             "fetch 120 after epoch 2"
         ],

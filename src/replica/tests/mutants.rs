@@ -1,11 +1,10 @@
 //! Known faults, each put back and caught by a scenario of its own that the true code passes.
 
-mod bench;
 mod simulation;
 
 use std::time::Duration;
 
-use model::{NodeId, Offset};
+use model::NodeId;
 use replica::{LogView, Mutant};
 use simulation::controller::Controller;
 use simulation::network::{Body, CONTROLLER, Message};
@@ -358,19 +357,6 @@ fn an_answer_counts_only_for_its_question() {
 }
 
 #[test]
-fn batches_of_a_newer_epoch_are_not_appended() {
-    catches(Mutant::AppendNewerEpochs, "a newer epoch's", |mutant| {
-        let mut bench = bench::Bench::new(&[1]);
-        if let Some(mutant) = mutant {
-            bench.replica = bench.replica.with_mutant(mutant);
-        }
-        bench.led_by(2, 2);
-        bench.answer(bench::records(&[bench::batch(10, 20, 2), bench::batch(20, 30, 3)], 30));
-        assert_eq!(bench.disk.log_end(), Offset(20), "a newer epoch's batch is appended");
-    });
-}
-
-#[test]
 fn a_leader_that_restarts_does_not_give_its_offsets_again() {
     catches(Mutant::LeadAgainAfterRestart, "is led by", |mutant| {
         let mut world = World::three(mutant, 1);
@@ -457,8 +443,8 @@ fn a_request_that_was_given_up_is_not_carried_out_later() {
 
 #[test]
 fn every_mutant_has_its_scenario() {
-    let text = include_str!("mutants.rs");
+    let text = concat!(include_str!("mutants.rs"), include_str!("follower.rs"));
     for mutant in Mutant::ALL {
-        assert!(text.contains(&format!("catches(Mutant::{mutant:?},")), "{mutant:?} has no scenario");
+        assert!(text.contains(&format!("(Mutant::{mutant:?}")), "{mutant:?} has no scenario");
     }
 }
