@@ -52,11 +52,13 @@ impl Controller {
     fn internal(&self, name: &str, prefix: &str, values: &[(&str, &str)]) -> NewTopic {
         let layers = self.config.broker.layers();
         let number = |key: &str| layers.integer(&format!("{prefix}.{key}"));
-        let replicas = number("replication.factor").min(self.brokers_active());
+        let asked = number("replication.factor");
+        let replicas = asked.min(self.brokers_active());
         let mut configs: Vec<(String, Option<String>)> =
             values.iter().map(|(key, value)| ((*key).to_owned(), Some((*value).to_owned()))).collect();
         configs.push(("segment.bytes".into(), Some(number("segment.bytes").to_string())));
-        if name != CONSUMER_OFFSETS {
+        // With fewer replicas than asked for the minimum follows when there are more.
+        if name != CONSUMER_OFFSETS && replicas == asked {
             let isr_min = number("min.isr").min(replicas);
             configs.push(("min.insync.replicas".into(), Some(isr_min.to_string())));
         }
@@ -98,6 +100,6 @@ mod tests {
         assert_eq!(configs["cleanup.policy"], "compact");
         assert_eq!(configs["segment.bytes"], "104857600");
         let configs = controller.image().configs.of(&ConfigResource::topic(TRANSACTION_STATE));
-        assert_eq!(configs["min.insync.replicas"], "1");
+        assert!(!configs.contains_key("min.insync.replicas"), "it grows with the replicas");
     }
 }

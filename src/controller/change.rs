@@ -20,7 +20,7 @@ use model::{LeaderEpoch, NodeId, PartitionEpoch, TopicIdPartition};
 use protocol::records::metadata::PartitionChangeRecord;
 
 use crate::mutant::{Mutant, Mutation};
-use crate::reassignment;
+use crate::reassignments::complete_if_done;
 
 /// What a change goes by.
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ enum Winner {
 /// What becomes of `before` when `wanted` is wanted of it. Its epochs have grown if anything changed.
 pub(crate) fn settle(before: &Partition, wanted: Partition, rules: &Rules) -> Partition {
     let mut after = wanted;
-    reassignment::complete_if_done(&mut after, rules.mutation);
+    complete_if_done(&mut after, rules.mutation);
     keep_eligible(&mut after, before, rules);
     elect(&mut after, before, rules);
     if !rules.elr && after.isr.is_empty() {
@@ -151,7 +151,7 @@ fn lead_alone(partition: &mut Partition, node: NodeId, rules: &Rules) {
 
 /// When nobody is in sync any more it is noted who led, until somebody leads again.
 fn note_last_leader(after: &mut Partition, before: &Partition, rules: &Rules) {
-    if rules.elr && after.isr.is_empty() && !before.isr.is_empty() && before.leader != NodeId::NONE {
+    if rules.elr && after.isr.is_empty() && !before.isr.is_empty() && after.has_replica(before.leader) {
         after.last_known_elr = vec![before.leader];
     } else if after.leader != NodeId::NONE {
         after.last_known_elr.clear();

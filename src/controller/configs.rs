@@ -17,7 +17,7 @@ use crate::topics::duplicates;
 use crate::{AlterConfigError, Controller, Decision, TopicError, validate_topic_name};
 
 const VALUE_BYTES_MAX: usize = 32_767;
-const MIN_INSYNC_REPLICAS: &str = "min.insync.replicas";
+pub(crate) const MIN_INSYNC_REPLICAS: &str = "min.insync.replicas";
 
 /// A resource whose values shall change.
 #[derive(Clone, Debug, PartialEq, Eq)]

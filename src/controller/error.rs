@@ -195,6 +195,29 @@ pub enum ElectionError {
     EligibleLeadersNotAvailable,
 }
 
+/// Why a reassignment is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the texts say it")]
+pub enum ReassignmentError {
+    #[error("Unable to find a topic named {0}.")]
+    UnknownTopic(String),
+    #[error("Unable to find partition {topic}:{partition}.")]
+    UnknownPartition { topic: String, partition: PartitionIndex },
+    #[error("No partition reassignment is in progress.")]
+    NotInProgress,
+    #[error(
+        "Unable to revert partition assignment for {topic}:{partition} because it would require an unclean leader \
+         election."
+    )]
+    UncleanRevert { topic: String, partition: PartitionIndex },
+    #[error("The replication factor is changed from {from} to {to}")]
+    OtherFactor { from: usize, to: usize },
+    #[error("The partition is named twice.")]
+    Twice,
+    #[error(transparent)]
+    Assignment(#[from] TopicError),
+}
+
 impl TopicError {
     /// A manual assignment that cannot be carried out.
     pub(crate) fn assignment(reason: impl Into<String>) -> Self {
@@ -280,6 +303,21 @@ impl From<AlterPartitionError> for ErrorCode {
             AlterPartitionError::OldPartitionEpoch => Self::InvalidUpdateVersion,
             AlterPartitionError::Ineligible(_) => Self::IneligibleReplica,
             AlterPartitionError::NewLeaderElected => Self::NewLeaderElected,
+        }
+    }
+}
+
+impl From<&ReassignmentError> for ErrorCode {
+    fn from(error: &ReassignmentError) -> Self {
+        match error {
+            ReassignmentError::UnknownTopic(_) | ReassignmentError::UnknownPartition { .. } => {
+                Self::UnknownTopicOrPartition
+            }
+            ReassignmentError::NotInProgress => Self::NoReassignmentInProgress,
+            ReassignmentError::UncleanRevert { .. } => Self::InvalidReplicaAssignment,
+            ReassignmentError::OtherFactor { .. } => Self::InvalidReplicationFactor,
+            ReassignmentError::Twice => Self::InvalidRequest,
+            ReassignmentError::Assignment(error) => error.into(),
         }
     }
 }

@@ -100,7 +100,9 @@ impl Controller {
         let shutdown =
             self.sessions.of(broker.id, broker.epoch).map_or(Shutdown::No, |session| session.shutdown);
         if broker.fenced {
-            let may_unfence = is_caught_up(heartbeat) || self.mutation.is(Mutant::UnfencedTooEarly);
+            // Who was told to stop comes back by another registration only.
+            let may_unfence = !broker.in_controlled_shutdown
+                && (is_caught_up(heartbeat) || self.mutation.is(Mutant::UnfencedTooEarly));
             let next = match (heartbeat.want_shut_down, heartbeat.want_fence) {
                 (true, _) => State::ShutdownNow,
                 (false, false) if may_unfence => State::Unfenced,

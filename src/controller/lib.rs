@@ -27,12 +27,13 @@ mod error;
 mod features;
 mod fencing;
 mod heartbeats;
+mod internal_topics;
 mod mutant;
 mod partition_changes;
 mod partitions;
 mod placement;
 mod producer_ids;
-mod reassignment;
+mod reassignments;
 mod sessions;
 mod topic_name;
 mod topics;
@@ -54,7 +55,8 @@ pub use deletions::{DeleteTopic, DeletedTopic};
 pub use directories::{AssignReplicasToDirs, AssignedReplica};
 pub use elections::{ElectLeaders, ElectedLeader, ElectionType};
 pub use error::{
-    AlterConfigError, AlterPartitionError, AssignReplicaError, BrokerError, ElectionError, TopicError,
+    AlterConfigError, AlterPartitionError, AssignReplicaError, BrokerError, ElectionError, ReassignmentError,
+    TopicError,
 };
 pub use features::{SUPPORTED_FEATURES, SupportedFeature};
 pub use heartbeats::{Heartbeat, HeartbeatReply};
@@ -62,6 +64,9 @@ pub use heartbeats::{Heartbeat, HeartbeatReply};
 pub use mutant::Mutant;
 pub use partitions::{CreatePartitions, CreatedPartitions, NewPartitions};
 pub use producer_ids::ProducerIdBlock;
+pub use reassignments::{
+    AlterPartitionReassignments, AlteredReassignment, OngoingReassignment, Reassignment,
+};
 pub use sessions::ConnectionId;
 pub use topic_name::{is_internal_topic, validate_topic_name};
 pub use topics::{Assignment, CreateTopics, CreatedTopic, NewTopic, TopicCreated};

@@ -91,7 +91,7 @@ impl Controller {
         }
     }
 
-    fn isr_min(&self, topic: &Topic) -> usize {
+    pub(crate) fn isr_min(&self, topic: &Topic) -> usize {
         self.topic_value(topic, "min.insync.replicas").integer().map_or(1, |min| min.max(1) as usize)
     }
 

@@ -15,11 +15,15 @@ use crate::{Config, Controller, Decision};
 /// How often partitions without a leader get one uncleanly, where that is allowed (`unclean.leader.election.interval.ms`).
 const UNCLEAN_ELECTION_INTERVAL: Duration = Duration::from_mins(5);
 
+/// How often it is looked whether internal topics can grow, where there are several brokers.
+const GROWTH_INTERVAL: Duration = Duration::from_secs(1);
+
 /// When the controller has to look after what.
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
     balance: Option<Instant>,
     unclean_election: Instant,
+    growth: Instant,
 }
 
 impl Schedule {
@@ -27,6 +31,7 @@ impl Schedule {
         Self {
             balance: config.balance_interval().map(|interval| now.plus(interval)),
             unclean_election: now.plus(UNCLEAN_ELECTION_INTERVAL),
+            growth: now.plus(GROWTH_INTERVAL),
         }
     }
 }
@@ -35,7 +40,8 @@ impl Controller {
     /// When to call [`Controller::handle_tick`] next.
     pub fn deadline(&self) -> Instant {
         let session = self.sessions.deadline(&self.image.brokers);
-        let others = [session, self.schedule.balance];
+        let growth = Some(self.schedule.growth).filter(|_| self.has_several_brokers());
+        let others = [session, self.schedule.balance, growth];
         others.into_iter().flatten().fold(self.schedule.unclean_election, Instant::min)
     }
 
@@ -60,6 +66,14 @@ impl Controller {
             self.schedule.balance = interval.map(|interval| if has_more { now } else { now.plus(interval) });
             return Decision { records, reply: Vec::new() };
         }
+        if self.has_several_brokers() && self.schedule.growth <= now {
+            self.schedule.growth = now.plus(GROWTH_INTERVAL);
+            return Decision { records: self.grow_internal_topics(), reply: Vec::new() };
+        }
         Decision::nothing(Vec::new())
+    }
+
+    fn has_several_brokers(&self) -> bool {
+        self.image.brokers.unfenced().nth(1).is_some()
     }
 }

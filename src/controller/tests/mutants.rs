@@ -4,7 +4,7 @@ mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use controller::{BrokerError, Mutant};
+use controller::{AlterPartitionReassignments, BrokerError, Mutant, Reassignment};
 use model::{NodeId, Offset};
 use world::{Start, World, millis, nodes};
 
@@ -154,4 +154,29 @@ fn nobody_takes_the_id_of_a_broker_that_lives() {
         assert_eq!(world.register(&second), Err(BrokerError::Duplicate), "refused");
         assert!(world.controller.image().brokers.get(NodeId(2)).is_some_and(|broker| !broker.fenced));
     });
+}
+
+#[test]
+fn a_reassignment_waits_for_who_comes() {
+    // KAFKA-15665.
+    catches(Mutant::ReassignmentEndsEarly, "two copies are left", |mutant| {
+        let mut world = World::new(3, mutant);
+        world.topic(&[1, 2], &[]);
+        let reassignment = Reassignment { topic: "t".into(), partition: 0, replicas: Some(nodes(&[1, 3])) };
+        let command = AlterPartitionReassignments {
+            allow_replication_factor_change: false,
+            reassignments: vec![reassignment],
+        };
+        let decision = world.controller.alter_partition_reassignments(&command);
+        assert_eq!(world.commit(decision)[0].result, Ok(()));
+        assert_eq!(world.state().1, [1, 2], "two copies are left");
+    });
+}
+
+#[test]
+fn every_mutant_has_a_scenario() {
+    let named = include_str!("mutants.rs");
+    for mutant in Mutant::ALL {
+        assert!(named.contains(&format!("catches(Mutant::{mutant:?}, ")), "{mutant:?}");
+    }
 }

@@ -34,7 +34,7 @@ pub(crate) struct World {
     pub(crate) now: Instant,
     /// The brokers that send heartbeats.
     alive: BTreeSet<i32>,
-    disks: BTreeMap<i32, u8>,
+    disks: BTreeMap<i32, Uuid>,
     connections: BTreeMap<i32, ConnectionId>,
     last_epochs: BTreeMap<i32, BrokerEpoch>,
     runs: u8,
@@ -92,7 +92,7 @@ impl World {
         let end = before.end().plus(decision.records.len() as i64);
         let (image, _) = before.apply(&decision.records, end).expect("a decision fits its image");
         self.controller.advance(image);
-        if self.checks {
+        if self.checks && !decision.records.is_empty() {
             check(self.controller.image());
         }
         decision.reply
@@ -138,9 +138,7 @@ impl World {
 impl World {
     pub(crate) fn registration(&mut self, id: i32, start: Start) -> Registration {
         self.runs += 1;
-        if start == Start::EmptyDisk {
-            self.disks.insert(id, self.runs);
-        }
+        let disk = if start == Start::EmptyDisk { Uuid([self.runs; 16]) } else { self.disk(id) };
         let range = |feature: &controller::SupportedFeature| FeatureRange {
             name: feature.name.into(),
             min: feature.min,
@@ -153,15 +151,16 @@ impl World {
             endpoints: Vec::new(),
             features: SUPPORTED_FEATURES.iter().map(range).collect(),
             rack: None,
-            directories: vec![self.disk(id)],
+            directories: vec![disk],
             previous_epoch: self.last_epochs.get(&id).copied().filter(|_| start == Start::Clean),
             durable: start != Start::KilledUnflushed,
             connection: ConnectionId(u64::from(self.runs)),
         }
     }
 
+    /// The disk with which it registered last.
     pub(crate) fn disk(&self, id: i32) -> Uuid {
-        Uuid([100 + id as u8 * 10 + self.disks.get(&id).copied().unwrap_or_default(); 16])
+        self.disks.get(&id).copied().unwrap_or(Uuid([240 + id as u8; 16]))
     }
 
     pub(crate) fn register(&mut self, registration: &Registration) -> Result<BrokerEpoch, BrokerError> {
@@ -169,6 +168,7 @@ impl World {
         let decision = self.controller.register_broker(registration, log_end, self.now);
         let epoch = self.commit(decision)?;
         self.last_epochs.insert(registration.id.0, epoch);
+        self.disks.insert(registration.id.0, registration.directories[0]);
         self.connections.insert(registration.id.0, registration.connection);
         Ok(epoch)
     }
@@ -323,9 +323,24 @@ impl World {
         self.commit(decision).expect("its epoch").remove(0).result
     }
 
+    /// The same of a broker that may not be there, or not have the replica.
+    pub(crate) fn try_assign(&mut self, broker: i32) -> Result<(), BrokerError> {
+        let command = AssignReplicasToDirs {
+            broker: NodeId(broker),
+            broker_epoch: self.epoch(broker),
+            replicas: vec![(self.disk(broker), self.of())],
+        };
+        let decision = self.controller.assign_replicas_to_dirs(&command);
+        self.commit(decision).map(drop)
+    }
+
     pub(crate) fn set_config(&mut self, name: &str, value: &str) {
+        self.set_config_of("t", name, value);
+    }
+
+    pub(crate) fn set_config_of(&mut self, topic: &str, name: &str, value: &str) {
         let change = AlterConfig { name: name.into(), op: AlterOp::Set, value: Some(value.into()) };
-        let resource = AlterResource { kind: 2, name: "t".into(), changes: vec![change], replace: false };
+        let resource = AlterResource { kind: 2, name: topic.into(), changes: vec![change], replace: false };
         let decision = self.controller.alter_configs(&[resource], NodeId(1), false);
         let reply = self.commit(decision);
         assert!(reply[0].result.is_ok(), "{reply:?}");
