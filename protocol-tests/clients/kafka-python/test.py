@@ -1,6 +1,7 @@
 """kafka-python: a client with a protocol implementation of its own, in Python."""
 
 import sys
+import threading
 import time
 import uuid
 
@@ -44,7 +45,8 @@ def consumer(*topics, group=None, **config):
 def read(client, count, seconds=30):
     records, end = [], time.monotonic() + seconds
     while len(records) < count and time.monotonic() < end:
-        for batch in client.poll(200, max_records=count - len(records)).values():
+        left = max(0, end - time.monotonic())
+        for batch in client.poll(int(left * 1000), max_records=count - len(records)).values():
             records.extend(batch)
     equal(len(records), count, "records")
     return records
@@ -135,24 +137,43 @@ def a_committed_offset_is_where_the_group_goes_on():
     second.close()
 
 
+class Member:
+    """A consumer that polls in a thread of its own, as good as without a pause.
+
+    kafka-python 3.0.12 throws an assignment away that arrives between two polls, and joins again. Members that take
+    turns in polling can go on like that for ever, with Apache Kafka too: it takes one SyncGroup slower than a poll.
+    """
+
+    def __init__(self, topic, group):
+        self.client = consumer(topic, group=group)
+        self.leaving = threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self):
+        while not self.leaving.is_set():
+            self.client.poll(3000)
+        self.client.close()
+
+    def leave(self):
+        self.leaving.set()
+        self.thread.join()
+
+
 @cases.case
 def a_group_rebalances():
     topic, group = new_topic("rebalance", partitions=4), unique("group")
-    first, second = consumer(topic, group=group), consumer(topic, group=group)
-    members = [first]
 
-    def sizes():
-        for member in members:
-            member.poll(50)
-        return [len(member.assignment()) for member in members]
+    def sizes(*members):
+        return [len(member.client.assignment()) for member in members]
 
-    eventually(lambda: sizes() == [4], "assignment to one member")
-    members.append(second)
-    eventually(lambda: sizes() == [2, 2], "assignment to two members", 40)
-    first.close()
-    members.remove(first)
-    eventually(lambda: sizes() == [4], "assignment after a member left", 40)
-    second.close()
+    first = Member(topic, group)
+    eventually(lambda: sizes(first) == [4], "assignment to one member")
+    second = Member(topic, group)
+    eventually(lambda: sizes(first, second) == [2, 2], "assignment to two members")
+    first.leave()
+    eventually(lambda: sizes(second) == [4], "assignment after a member left")
+    second.leave()
 
 
 @cases.case
