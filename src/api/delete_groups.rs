@@ -2,8 +2,10 @@
 //!
 //! Kafka: `KafkaApis.handleDeleteGroupsRequest`, `GroupCoordinatorService.deleteGroups`; KIP-229.
 
+use std::collections::BTreeSet;
+
 use coordinator::DeletedGroup;
-use model::{ErrorCode, GroupId, Set};
+use model::{ErrorCode, GroupId};
 use protocol::messages::delete_groups_response::DeletableGroupResult;
 use protocol::messages::{DeleteGroupsRequest, DeleteGroupsResponse};
 use protocol::{FromWire, ToWire};
@@ -17,7 +19,7 @@ pub(crate) async fn handle(
     request: DeleteGroupsRequest,
     _version: i16,
 ) -> Reply<DeleteGroupsResponse> {
-    let mut seen = Set::default();
+    let mut seen = BTreeSet::new();
     let mut results = Vec::new();
     let names = request.groups_names.iter().map(GroupId::from_wire);
     for group_id in names.filter(|group_id| seen.insert(group_id.clone())) {

@@ -1,5 +1,6 @@
 //! How many connections there may be, in all and of one address.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Counts connections.
 pub(crate) struct Admission {
     all: Arc<Semaphore>,
-    of_address: Mutex<Map<IpAddr, usize>>,
+    of_address: Mutex<BTreeMap<IpAddr, usize>>,
     of_address_max: usize,
     overrides: Map<IpAddr, usize>,
 }

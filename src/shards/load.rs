@@ -5,8 +5,10 @@
 //!
 //! Kafka: `CoordinatorLoaderImpl`.
 
+use std::collections::BTreeMap;
+
 use coordinator::{Config, CoordinatorRecord, Groups};
-use model::{ErrorCode, Limits, Map, Offset, ProducerId};
+use model::{ErrorCode, Limits, Offset, ProducerId};
 use protocol::batch::{Batch, BatchError, Record, batches};
 use protocol::records::{ControlRecord, RecordError};
 use thiserror::Error;
@@ -30,7 +32,7 @@ pub(crate) enum LoadError {
 /// The machine that all records of the log make.
 pub(crate) async fn load(log: &dyn ShardLog, config: Config) -> Result<(Groups, Offset), LoadError> {
     let (start, end) = log.range().map_err(LoadError::Log)?;
-    let mut loader = Loader { groups: Groups::new(config), open: Map::default(), next: start };
+    let mut loader = Loader { groups: Groups::new(config), open: BTreeMap::new(), next: start };
     while loader.next < end {
         let bytes = log.read(loader.next).await.map_err(LoadError::Log)?;
         let before = loader.next;
@@ -45,7 +47,7 @@ pub(crate) async fn load(log: &dyn ShardLog, config: Config) -> Result<(Groups, 
 struct Loader {
     groups: Groups,
     /// Records of transactions that have not ended yet.
-    open: Map<ProducerId, Vec<CoordinatorRecord>>,
+    open: BTreeMap<ProducerId, Vec<CoordinatorRecord>>,
     next: Offset,
 }
 

@@ -10,12 +10,13 @@
 //!
 //! Kafka: `CheckpointFile`, `OffsetCheckpointFile`, `LeaderEpochCheckpointFile`.
 
+use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 
-use model::{Map, Offset, TopicPartition};
+use model::{Offset, TopicPartition};
 
 /// Offsets by partition.
-pub(crate) type Offsets = Map<TopicPartition, Offset>;
+pub(crate) type Offsets = BTreeMap<TopicPartition, Offset>;
 
 pub(crate) const RECOVERY_POINT: &str = "recovery-point-offset-checkpoint";
 pub(crate) const LOG_START: &str = "log-start-offset-checkpoint";

@@ -5,12 +5,13 @@
 //!   after the write succeeded.
 //! * A batch follows its producer's last one without a gap, or is one of the last five again, or is refused. Only what
 //!   a leader appends for a client is checked; what a follower copies is not.
+//! * `open` has the start of each open transaction, so that a reader need not look at all producers.
 //!
 //! Kafka: `ProducerStateManager`, `ProducerAppendInfo`, `ProducerStateEntry`; KIP-98, KIP-360.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Map, Offset, ProducerEpoch, ProducerId, Sequence, Timestamp};
+use model::{Offset, ProducerEpoch, ProducerId, Sequence, Timestamp};
 use protocol::batch::{Batch, BatchHeader};
 
 use crate::AppendError;
@@ -166,7 +167,9 @@ fn coordinator_epoch(batch: &Batch<'_>) -> Option<i32> {
 /// The producers of one log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Producers {
-    states: Map<ProducerId, ProducerState>,
+    states: BTreeMap<ProducerId, ProducerState>,
+    /// Where their open transactions begin.
+    open: BTreeSet<Offset>,
 }
 
 impl Producers {
@@ -214,26 +217,39 @@ impl Producers {
             return;
         }
         if batch.header.is_control() {
-            self.state(&batch.header).apply_marker(batch);
+            self.change(&batch.header, |state| state.apply_marker(batch));
         } else {
-            self.state(&batch.header).apply_data(&batch.header);
+            self.change(&batch.header, |state| state.apply_data(&batch.header));
         }
     }
 
     /// As [`Self::apply`], of a batch that is no marker.
     pub(crate) fn apply_data(&mut self, header: &BatchHeader) {
         if header.has_producer() {
-            self.state(header).apply_data(header);
+            self.change(header, |state| state.apply_data(header));
         }
     }
 
-    fn state(&mut self, header: &BatchHeader) -> &mut ProducerState {
-        self.states.entry(header.producer_id).or_insert_with(|| ProducerState::new(header))
+    fn change(&mut self, header: &BatchHeader, change: impl FnOnce(&mut ProducerState)) {
+        let state = self.states.entry(header.producer_id).or_insert_with(|| ProducerState::new(header));
+        let before = state.transaction_start;
+        change(state);
+        let after = state.transaction_start;
+        self.reopen(before, after);
+    }
+
+    fn reopen(&mut self, before: Option<Offset>, after: Option<Offset>) {
+        if before != after {
+            before.map(|start| self.open.remove(&start));
+            self.open.extend(after);
+        }
     }
 
     /// Takes over what a snapshot says of one producer.
     pub(crate) fn restore(&mut self, state: ProducerState) {
-        self.states.insert(state.producer_id, state);
+        let after = state.transaction_start;
+        let before = self.states.insert(state.producer_id, state).and_then(|state| state.transaction_start);
+        self.reopen(before, after);
     }
 
     /// Completes windows of which a snapshot has only the last batch, from the batches before it, in order.
@@ -269,18 +285,16 @@ impl Producers {
 
     /// Where the oldest open transaction begins.
     pub(crate) fn first_open_transaction(&self) -> Option<Offset> {
-        self.states.values().filter_map(|state| state.transaction_start).min()
+        self.open.first().copied()
     }
 
     /// All of them, by producer id.
     pub(crate) fn sorted(&self) -> Vec<&ProducerState> {
-        let mut states: Vec<_> = self.states.values().collect();
-        states.sort_unstable_by_key(|state| state.producer_id);
-        states
+        self.states.values().collect()
     }
 
     pub(crate) fn clear(&mut self) {
-        self.states.clear();
+        *self = Self::default();
     }
 }
 
@@ -359,6 +373,26 @@ mod tests {
     #[test]
     fn an_unknown_producer_may_begin_anywhere() {
         assert!(Producers::default().check(&header(0, 42, 1), Offset(0)).unwrap().is_none());
+    }
+
+    #[test]
+    fn the_first_open_transaction_is_told_until_its_marker() {
+        let open = |producer_id, start| {
+            let start = Some(Offset(start));
+            let epoch = ProducerEpoch(0);
+            ProducerState::restored(ProducerId(producer_id), epoch, -1, Timestamp(0), start, None)
+        };
+        let mut producers = Producers::default();
+        producers.restore(open(7, 5));
+        producers.restore(open(8, 3));
+        assert_eq!(producers.first_open_transaction(), Some(Offset(3)));
+        producers.restore(open(8, 9));
+        assert_eq!(producers.first_open_transaction(), Some(Offset(5)));
+        let marker = BatchBuilder::new().control().transactional();
+        let mut marker = marker.producer(ProducerId(7), ProducerEpoch(0), Sequence::NONE);
+        marker.append(Some(b"key"), Some(b"value"), &[]);
+        producers.apply(&Batch::parse(&marker.build()).unwrap());
+        assert_eq!(producers.first_open_transaction(), Some(Offset(9)));
     }
 
     #[test]

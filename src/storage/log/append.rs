@@ -3,10 +3,11 @@
 //! The batches are copied once, into the bytes that are written and then serve the tail's readers; offsets and leader
 //! epoch are set in that copy. What is remembered changes only after the write succeeded.
 
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, BuildHasherDefault};
 
 use bytes::{Bytes, BytesMut};
-use model::{FixedHasher, LeaderEpoch, Map, Offset, ProducerId, Timestamp, TopicPartition};
+use model::{FixedHasher, LeaderEpoch, Offset, ProducerId, Timestamp, TopicPartition};
 use protocol::batch::{
     BatchError, BatchHeader, TimestampType, batches, set_base_offset, set_leader_epoch, set_log_append_time,
 };
@@ -131,7 +132,7 @@ impl Log {
         origin: Origin,
     ) -> Result<Option<ProducerWindowBatch>, AppendError> {
         // Batches of one producer in one call follow each other: the second is checked against the first.
-        let mut before: Map<ProducerId, &BatchHeader> = Map::default();
+        let mut before: BTreeMap<ProducerId, &BatchHeader> = BTreeMap::new();
         for header in headers.iter().filter(|header| header.has_producer()) {
             let previous = if headers.len() > 1 { before.insert(header.producer_id, header) } else { None };
             match previous {
