@@ -181,14 +181,16 @@ impl Replica {
         }
     }
 
-    /// Takes over the leader's high watermark and log start; whether that changes the log.
+    /// Takes over the leader's high watermark and log start; whether that changes the log. What the leader has deleted goes
+    /// first: after an unclean election it may be something else here, and nothing told where it parts.
     fn take_offsets(&mut self, log: &impl LogView, high_watermark: Offset, log_start: Offset) -> bool {
-        self.raise_high_watermark(high_watermark.min(log.log_end()));
-        let start = log_start.min(self.high_watermark);
+        let high_watermark = high_watermark.min(log.log_end()).max(self.high_watermark);
+        let start = log_start.min(high_watermark);
         let moves = start > log.log_start();
         if moves {
             self.actions.push_back(Action::AdvanceLogStart(start));
         }
+        self.raise_high_watermark(high_watermark);
         moves
     }
 

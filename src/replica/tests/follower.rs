@@ -185,8 +185,8 @@ fn a_log_that_starts_inside_a_batch_begins_with_that_batch() {
         [
             "restart at 100",
             "append 2",
-            "committed 115",
             "log starts at 102",
+            "committed 115",
             "flush",
             "fetch 120 after epoch 2"
         ],
@@ -221,7 +221,7 @@ fn the_log_start_follows_the_leaders() {
     let mut answer = records(&[], 15);
     answer.log_start = 12;
     bench.answer(answer);
-    assert_eq!(bench.done(), ["committed 15", "log starts at 12", "fetch 20 after epoch 1"]);
+    assert_eq!(bench.done(), ["log starts at 12", "committed 15", "fetch 20 after epoch 1"]);
 }
 
 #[test]

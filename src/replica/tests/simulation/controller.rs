@@ -39,8 +39,8 @@ pub struct Controller {
     pub min_isr: usize,
     /// `unclean.leader.election.enable`.
     pub unclean: bool,
-    /// The epoch of a leader that was just elected although it may lack what is committed.
-    pub unclean_epoch: Option<LeaderEpoch>,
+    /// Whether a leader was ever elected although it may lack what is committed.
+    pub elected_uncleanly: bool,
 }
 
 impl Controller {
@@ -58,7 +58,7 @@ impl Controller {
             partition_epoch: PartitionEpoch(0),
             min_isr,
             unclean: false,
-            unclean_epoch: None,
+            elected_uncleanly: false,
         }
     }
 
@@ -175,7 +175,7 @@ impl Controller {
             if !is_clean {
                 self.isr = [leader].into();
                 self.elr.clear();
-                self.unclean_epoch = Some(self.leader_epoch);
+                self.elected_uncleanly = true;
             }
             if self.isr.len() >= self.effective_min_isr() {
                 self.elr.clear();

@@ -156,8 +156,6 @@ impl World {
             if let Some(epoch) = leads {
                 let is_latest = epoch == self.controller.leader_epoch;
                 self.oracle.leads(epoch, (node.id, node.life), &node.disk, is_latest);
-                // After an unclean election it may be the first to tell what counts.
-                process.exposed = process.exposed.min(self.oracle.committed_end());
             }
         }
         let high_watermark = process.replica.high_watermark();
@@ -172,8 +170,8 @@ impl World {
     fn expose(&mut self, at: usize, to: Offset) {
         let node = &mut self.nodes[at];
         let process = node.process.as_mut().expect("it is looked at");
-        let (epoch, leads) = (process.replica.metadata().leader_epoch, process.replica.leads().is_some());
-        self.oracle.exposed(&node.disk, process.exposed, to, epoch, leads);
+        let leads = process.replica.leads().is_some();
+        self.oracle.exposed(&node.disk, process.exposed, to, leads);
         process.exposed = to;
     }
 
@@ -184,7 +182,7 @@ impl World {
         process.waits.retain(|wait| match replica.verdict(wait.epoch, wait.end) {
             None => true,
             Some(Ok(())) => {
-                oracle.acknowledged(wait.epoch, wait.base, wait.value);
+                oracle.acknowledged(wait.base, wait.value);
                 false
             }
             Some(Err(_)) => false,

@@ -292,9 +292,7 @@ impl World {
         }
         self.published = self.controller.version;
         self.controller.check();
-        if let Some(epoch) = self.controller.unclean_epoch.take() {
-            self.oracle.elected_uncleanly(epoch);
-        }
+        self.oracle.knows_all &= !self.controller.elected_uncleanly;
         for at in 0..self.nodes.len() {
             self.tell(at);
         }
