@@ -24,6 +24,13 @@ pub mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+pub use quorum::Mutant;
+use quorum::Quorum;
+
+fn with_mutant(quorum: Quorum, mutant: Mutant) -> Quorum {
+    quorum.with_mutant(mutant)
+}
+
 /// What a run came to: its value, or the violation that ended it.
 pub fn outcome<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|panic| match panic.downcast::<String>() {

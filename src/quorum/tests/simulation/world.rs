@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use model::{FixedHasher, Instant, LeaderEpoch, NodeId, Offset, Uuid};
 use quorum::{
-    Config, Mutant, Quorum, ReplicaKey, Request, Response, RoleName, SnapshotId, Token, Voter,
-    VoterChangeError, VoterSet,
+    Config, Quorum, ReplicaKey, Request, Response, RoleName, SnapshotId, Token, Voter, VoterChangeError,
+    VoterSet,
 };
 
 use super::chance::Chance;
@@ -17,6 +17,7 @@ use super::disk::{Disk, Entry, SnapshotFile};
 use super::network::{Body, Message, Network, Payload};
 use super::node::{Asker, Node, Process};
 use super::oracle::Oracle;
+use super::{Mutant, with_mutant};
 
 /// What becomes of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +63,8 @@ pub struct World {
     queue: BinaryHeap<Reverse<Planned>>,
     planned: u64,
     pub(super) hash: FixedHasher,
-    values: u64,
+    /// How many batches were appended; the last one's value.
+    pub values: u64,
     disks_made: u64,
     /// What a scenario does with messages as they are sent.
     rule: Box<dyn Fn(&Message) -> Verdict>,
@@ -195,7 +197,7 @@ impl World {
         node.life += 1;
         let quorum = Quorum::open(self.config, node.key, bootstrap_servers, seed, node.disk.boot(), self.now);
         let quorum = match self.mutant {
-            Some(mutant) => quorum.with_mutant(mutant),
+            Some(mutant) => with_mutant(quorum, mutant),
             None => quorum,
         };
         node.process = Some(Process::new(quorum));

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use model::{BrokerEpoch, ErrorCode, LeaderEpoch, Offset};
 use replica::{
-    Action, BatchRange, FetchAnswer, FetchError, FetchRequest, FetchState, FollowerFetch, LeaderOffsets,
-    LogView, PartitionState, Position, QuestionId,
+    Action, AlteredPartition, BatchRange, FetchAnswer, FetchError, FetchRequest, FetchState, FollowerFetch,
+    LeaderOffsets, LogView, PartitionState, Position, QuestionId,
 };
 
 use super::disk::Batch;
 use super::network::{Answer, Body, CONTROLLER, Message};
 use super::node::{Parked, Process, Question, Wait};
-use super::world::{Event, World};
+use super::world::{Event, Request, World};
 
 /// How long a leader keeps a Fetch that has nothing to bring.
 const FETCH_WAIT: Duration = Duration::from_millis(100);
@@ -231,7 +231,8 @@ impl World {
         self.act(at);
     }
 
-    pub(super) fn learn(&mut self, at: usize, life: u64, version: i64, state: PartitionState) {
+    /// Metadata comes.
+    pub fn learn(&mut self, at: usize, life: u64, version: i64, state: PartitionState) {
         let now = self.clock(at);
         if self.process(at, life).is_none() || self.network.is_cut(CONTROLLER, at) {
             return;
@@ -293,6 +294,9 @@ impl World {
                 self.serve_fetch(to, Parked { from, replica, life, fetch, broker_epoch });
             }
             Body::ListOffsets { id, leader_epoch } => self.list_offsets(to, from, life, id, leader_epoch),
+            Body::Alter { connection, broker_epoch, asked } if self.is_mirror => {
+                self.requests.push(Request { from, life, connection, broker_epoch, asked });
+            }
             Body::Alter { connection, broker_epoch, asked } => {
                 let latest = self.connections.entry((from, life)).or_default();
                 *latest = connection.max(*latest);
@@ -314,16 +318,25 @@ impl World {
                 process.replica.handle_leader_offsets(now, &node.disk, id, offsets);
                 self.act(to);
             }
-            Body::Altered { id, answer } => {
-                let now = self.clock(to);
-                let Some(process) = self.process(to, life) else { return };
-                process.questions.remove(&id);
-                let node = &mut self.nodes[to];
-                let process = node.process.as_mut().expect("it runs");
-                process.replica.handle_alter_partition_answer(now, &node.disk, id, answer);
-                self.act(to);
-            }
+            Body::Altered { id, answer } => self.altered(to, life, id, answer),
         }
+    }
+
+    /// The controller answered.
+    pub fn altered(
+        &mut self,
+        at: usize,
+        life: u64,
+        id: QuestionId,
+        answer: Result<AlteredPartition, ErrorCode>,
+    ) {
+        let now = self.clock(at);
+        let Some(process) = self.process(at, life) else { return };
+        process.questions.remove(&id);
+        let node = &mut self.nodes[at];
+        let process = node.process.as_mut().expect("it runs");
+        process.replica.handle_alter_partition_answer(now, &node.disk, id, answer);
+        self.act(at);
     }
 
     fn fetched(&mut self, at: usize, life: u64, id: QuestionId, answer: Answer) {

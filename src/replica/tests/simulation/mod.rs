@@ -23,6 +23,13 @@ pub mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+pub use replica::Mutant;
+use replica::Replica;
+
+fn with_mutant(replica: Replica, mutant: Mutant) -> Replica {
+    replica.with_mutant(mutant)
+}
+
 /// What a run came to: its value, or the violation that ended it.
 pub fn outcome<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|panic| match panic.downcast::<String>() {

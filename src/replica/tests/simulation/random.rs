@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use model::{Instant, NodeId};
-use replica::{LogView, Mutant};
+use replica::LogView;
 
+use super::Mutant;
 use super::network::{CONTROLLER, Network};
 use super::world::World;
 

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use model::{LeaderEpoch, NodeId, Offset};
-use replica::{LogView, Mutant};
+use replica::LogView;
 
+use super::Mutant;
 use super::network::Message;
 use super::world::{Verdict, World};
 

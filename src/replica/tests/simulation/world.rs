@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use model::{BrokerEpoch, Instant, NodeId};
-use replica::{Config, LogView, Mutant, PartitionState, QuestionId, Replica};
+use replica::{AlterPartition, Config, LogView, PartitionState, QuestionId, Replica};
 
 use super::controller::Controller;
 use super::network::{Message, Network};
 use super::node::{Node, Process};
 use super::oracle::Oracle;
+use super::{Mutant, with_mutant};
 
 /// What happens to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +82,17 @@ impl Ord for Planned {
     }
 }
 
+/// A leader's request to a controller that is not simulated here.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub from: usize,
+    pub life: u64,
+    /// The connection that it came in on.
+    pub connection: u64,
+    pub broker_epoch: BrokerEpoch,
+    pub asked: AlterPartition,
+}
+
 /// How often the controller looks at who is there.
 const SWEEP: Duration = Duration::from_millis(50);
 /// A broker that was not heard of for so long is fenced.
@@ -100,6 +112,10 @@ pub struct World {
     /// The controller takes AlterPartition from the latest connection of a broker only.
     pub fences_connections: bool,
     pub connections: BTreeMap<(usize, u64), u64>,
+    /// The controller is another: what it would say is done from outside, and `controller` mirrors what it has committed.
+    pub is_mirror: bool,
+    /// Requests to it.
+    pub requests: Vec<Request>,
     rule: Box<dyn Fn(&Message) -> Verdict>,
     held: Vec<Message>,
     queue: BinaryHeap<Reverse<Planned>>,
@@ -130,6 +146,8 @@ impl World {
             config,
             fences_connections: true,
             connections: BTreeMap::new(),
+            is_mirror: false,
+            requests: Vec::new(),
             rule: Box::new(|_| Verdict::Pass),
             held: Vec::new(),
             queue: BinaryHeap::new(),
@@ -200,7 +218,7 @@ impl World {
         node.life += 1;
         let mut replica = Replica::new(config, node.id, node.disk.checkpoint, &node.disk);
         if let Some(mutant) = mutant {
-            replica = replica.with_mutant(mutant);
+            replica = with_mutant(replica, mutant);
         }
         if let Some(epoch) = broker_epoch {
             replica.handle_registered(epoch);
@@ -300,6 +318,9 @@ impl World {
     }
 
     fn tell(&mut self, at: usize) {
+        if self.is_mirror {
+            return;
+        }
         let delay = self.network.delay(&mut self.rng) + Duration::from_micros(self.nodes[at].metadata_lag);
         let (now, version, state) = (self.now, self.controller.version, self.controller.image());
         let node = &mut self.nodes[at];
@@ -313,6 +334,9 @@ impl World {
 
     // Registers, unfences and fences, as heartbeats would.
     fn sweep(&mut self) {
+        if self.is_mirror {
+            return;
+        }
         for at in 0..self.nodes.len() {
             if self.is_heard(at) {
                 self.nodes[at].heard_at = self.now;
@@ -482,7 +506,7 @@ impl World {
     // ---- rules
 
     /// What must hold between all, after every event that could break it.
-    pub(super) fn check(&self) {
+    pub fn check(&self) {
         if self.oracle.harm_only {
             return;
         }
