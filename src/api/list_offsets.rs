@@ -5,12 +5,13 @@
 
 use std::collections::BTreeSet;
 
+use env::Exec;
 use metadata::Image;
 use model::{ErrorCode, LeaderEpoch, Offset, Timestamp};
 use protocol::messages::list_offsets_request::ListOffsetsPartition;
 use protocol::messages::list_offsets_response::{ListOffsetsPartitionResponse, ListOffsetsTopicResponse};
 use protocol::messages::{ListOffsetsRequest, ListOffsetsResponse};
-use replication::{Isolation, Partition, StorageError, TimestampOffset};
+use replication::{Isolation, Partition, ReadError, TimestampOffset};
 
 use crate::{Node, Reply, Session};
 
@@ -33,25 +34,19 @@ pub(crate) async fn handle(
         _ => Isolation::ReadUncommitted,
     };
     let duplicates = duplicates(&request);
-    let topics = request
-        .topics
-        .into_iter()
-        .map(|topic| {
-            let partitions = topic
-                .partitions
-                .iter()
-                .map(|wanted| {
-                    let found = if duplicates.contains(&(topic.name.to_string(), wanted.partition_index)) {
-                        Err(ErrorCode::InvalidRequest)
-                    } else {
-                        find(node, &image, &topic.name, wanted, (isolation, version))
-                    };
-                    lower(wanted.partition_index, found, version)
-                })
-                .collect();
-            ListOffsetsTopicResponse::default().with_name(topic.name).with_partitions(partitions)
-        })
-        .collect();
+    let mut topics = Vec::with_capacity(request.topics.len());
+    for topic in request.topics {
+        let mut partitions = Vec::with_capacity(topic.partitions.len());
+        for wanted in &topic.partitions {
+            let found = if duplicates.contains(&(topic.name.to_string(), wanted.partition_index)) {
+                Err(ErrorCode::InvalidRequest)
+            } else {
+                find(node, &image, &topic.name, wanted, (isolation, version)).await
+            };
+            partitions.push(lower(wanted.partition_index, found, version));
+        }
+        topics.push(ListOffsetsTopicResponse::default().with_name(topic.name).with_partitions(partitions));
+    }
     Reply::Now(ListOffsetsResponse::default().with_topics(topics))
 }
 
@@ -70,7 +65,7 @@ fn duplicates(request: &ListOffsetsRequest) -> BTreeSet<(String, i32)> {
 /// A found offset; `None` where the log has none such.
 type Found = Option<(Timestamp, Offset, LeaderEpoch)>;
 
-fn find(
+async fn find(
     node: &Node,
     image: &Image,
     topic: &str,
@@ -82,7 +77,7 @@ fn find(
     }
     let partition = node.partition(image, topic, wanted.partition_index)?;
     partition.check_epoch(LeaderEpoch(wanted.current_leader_epoch))?;
-    look(&partition, wanted.timestamp, isolation)
+    look(node.env.exec.as_ref(), &partition, wanted.timestamp, isolation).await
 }
 
 fn is_supported(timestamp: i64, version: i16) -> bool {
@@ -97,30 +92,33 @@ fn is_supported(timestamp: i64, version: i16) -> bool {
     version >= version_min
 }
 
-fn look(partition: &Partition, timestamp: i64, isolation: Isolation) -> Result<Found, ErrorCode> {
+async fn look(
+    exec: &dyn Exec,
+    partition: &Partition,
+    timestamp: i64,
+    isolation: Isolation,
+) -> Result<Found, ErrorCode> {
     let offsets = partition.offsets()?;
     let end = match isolation {
         Isolation::ReadCommitted => offsets.last_stable_offset,
         _ => offsets.high_watermark,
     };
-    let epoch_of = |offset| {
-        partition.with_log(|log| log.epoch_at(offset)).map(|epoch| epoch.unwrap_or(LeaderEpoch::NONE))
-    };
     match timestamp {
         LATEST if !offsets.is_exposed => Err(ErrorCode::OffsetNotAvailable),
         LATEST => Ok(Some((Timestamp::NONE, end, offsets.leader_epoch))),
         EARLIEST | EARLIEST_LOCAL => {
-            Ok(Some((Timestamp::NONE, offsets.log_start, epoch_of(offsets.log_start)?)))
+            let epoch = partition.epoch_at(offsets.log_start)?.unwrap_or(LeaderEpoch::NONE);
+            Ok(Some((Timestamp::NONE, offsets.log_start, epoch)))
         }
         // There is no remote tier.
         LATEST_TIERED | EARLIEST_PENDING_UPLOAD => Ok(None),
-        MAX_TIMESTAMP => below(end, partition.max_timestamp()?),
-        time => below(end, partition.with_log(|log| log.offset_for_timestamp(Timestamp(time)))?),
+        MAX_TIMESTAMP => below(end, partition.max_timestamp(exec).await),
+        time => below(end, partition.offset_for_timestamp(exec, Timestamp(time)).await),
     }
 }
 
 /// What a consumer could read of what was found.
-fn below(end: Offset, found: Result<Option<TimestampOffset>, StorageError>) -> Result<Found, ErrorCode> {
+fn below(end: Offset, found: Result<Option<TimestampOffset>, ReadError>) -> Result<Found, ErrorCode> {
     let found = found.map_err(|error| ErrorCode::from(&error))?;
     Ok(found
         .filter(|found| found.offset < end)

@@ -14,7 +14,7 @@ use std::time::Duration;
 use env::{Clock, Exec};
 use model::{LeaderEpoch, Offset, Timestamp, TopicIdPartition, TopicPartition};
 use replica::Leader;
-use storage::{Appended, Log, LogCheckpoint, LogConfig, Origin, Slice, StorageError, TimestampOffset};
+use storage::{Appended, Log, LogCheckpoint, LogConfig, Origin, Slice, StorageError, TimeSearch, TimestampOffset};
 
 use crate::committer::Committer;
 use crate::error::{AppendError, PartitionError, ReadError};
@@ -265,16 +265,56 @@ impl Partition {
         Ok(state.log.epoch_end(epoch))
     }
 
-    /// The record with the latest timestamp.
-    pub fn max_timestamp(&self) -> Result<Result<Option<TimestampOffset>, StorageError>, PartitionError> {
-        self.with_log(Log::max_timestamp)
+    /// The first record, by offset, whose timestamp is `timestamp` or later.
+    ///
+    /// # Errors
+    /// The partition cannot be read here.
+    pub async fn offset_for_timestamp(
+        &self,
+        exec: &dyn Exec,
+        timestamp: Timestamp,
+    ) -> Result<Option<TimestampOffset>, ReadError> {
+        self.search(exec, |log| log.offset_for_timestamp(timestamp)).await
     }
 
-    /// Looks at the log, where this node leads it.
-    pub fn with_log<T>(&self, look: impl FnOnce(&Log) -> T) -> Result<T, PartitionError> {
+    /// The record with the latest timestamp.
+    ///
+    /// # Errors
+    /// The partition cannot be read here.
+    pub async fn max_timestamp(&self, exec: &dyn Exec) -> Result<Option<TimestampOffset>, ReadError> {
+        self.search(exec, Log::max_timestamp).await
+    }
+
+    async fn search(
+        &self,
+        exec: &dyn Exec,
+        take: impl FnOnce(&Log) -> Result<TimeSearch, StorageError>,
+    ) -> Result<Option<TimestampOffset>, ReadError> {
+        let (epoch, search) = {
+            let mut state = self.lock();
+            (state.leader()?.epoch(), take(&state.log))
+        };
+        let found = match search {
+            Ok(search) if search.is_empty() => return Ok(None),
+            Ok(search) => env::blocking(exec, move || search.run()).await,
+            Err(error) => Err(error),
+        };
+        let mut state = self.lock();
+        if found.is_err() {
+            state.note_failure();
+        }
+        // Another leader's log may be another one, and this one may have been cut.
+        if state.leader()?.epoch() != epoch {
+            return Err(PartitionError::NotLeader.into());
+        }
+        found.map_err(|error| ReadError::Log(error.into()))
+    }
+
+    /// The epoch that wrote `offset`; of the log end the newest one. `None` where it is not known.
+    pub fn epoch_at(&self, offset: Offset) -> Result<Option<LeaderEpoch>, PartitionError> {
         let mut state = self.lock();
         state.leader()?;
-        Ok(look(&state.log))
+        Ok(state.log.epoch_at(offset))
     }
 
     /// Fires `signal` for `place` when the high watermark reaches `offset`, or the partition fails; at once if it did

@@ -141,6 +141,33 @@ fn nothing_is_visible_before_it_is_flushed() {
 }
 
 #[test]
+fn an_append_does_not_wait_for_a_search_by_time() {
+    let (world, node) = world();
+    world.run(async {
+        let case = Case::start(&node, &topic()).await;
+        case.append("a");
+        let (partition, exec) = (case.partition(), case.env.exec.as_ref());
+        let append = async { (case.append("b"), case.env.clock.now()) };
+        let (found, (end, appended)) = tokio::join!(biased; partition.max_timestamp(exec), append);
+        assert!(case.env.clock.now() > appended, "the search blocks elsewhere");
+        assert_eq!((found.expect("a search").map(|found| found.offset), end), (Some(Offset(0)), Offset(2)));
+    });
+}
+
+#[test]
+fn what_a_search_by_time_found_in_another_epoch_counts_for_nothing() {
+    let (world, node) = world();
+    world.run(async {
+        let case = Case::start(&node, &topic()).await;
+        case.append("a");
+        let (partition, exec) = (case.partition(), case.env.exec.as_ref());
+        let lead = async { partition.lead(ME, LeaderEpoch(1), &[ME]) };
+        let (found, ()) = tokio::join!(biased; partition.max_timestamp(exec), lead);
+        assert!(matches!(found, Err(ReadError::Partition(PartitionError::NotLeader))));
+    });
+}
+
+#[test]
 fn what_was_committed_survives_a_power_cut() {
     let (world, node) = world();
     let end = world.run(async {

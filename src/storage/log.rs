@@ -30,7 +30,7 @@ pub use append::{Appended, Origin};
 pub use flush::FlushJob;
 pub use read::Slice;
 pub use retain::Maintained;
-pub use times::TimestampOffset;
+pub use times::{TimeSearch, TimestampOffset};
 
 use crate::epochs::LeaderEpochs;
 use crate::folder_state::Purpose;

@@ -22,6 +22,7 @@ use crate::open_files::FileKey;
 use crate::scan::{self, LOOK_BYTES, SWEEP_BYTES, Scan, ScanError, WALK_BYTES};
 
 /// The folder of one partition, in its log folder.
+#[derive(Clone)]
 pub(crate) struct Place {
     pub(crate) folder: Arc<FolderState>,
     pub(crate) path: PathBuf,
@@ -130,6 +131,11 @@ impl Indexes {
         self.written = (self.written.0.min(left.0), self.written.1.min(left.1));
     }
 
+    /// Where to begin to look for a record of `timestamp` or later.
+    pub(crate) fn position(&self, timestamp: Timestamp) -> u64 {
+        u64::from(self.offsets.position(self.times.offset(timestamp)))
+    }
+
     /// Where the batch begins that the last entry of the offset index speaks of.
     fn last_position(&self) -> u64 {
         self.offsets.last().map_or(0, |entry| u64::from(entry.1))
@@ -232,7 +238,7 @@ impl Segment {
         if let Some(indexes) = self.indexes.get() {
             return Ok(indexes);
         }
-        let mut indexes = self.read_indexes(place)?.unwrap_or_else(|| Indexes::new(self.base_offset));
+        let mut indexes = read_indexes(place, self.base_offset, self.size)?.unwrap_or_else(|| Indexes::new(self.base_offset));
         if indexes.times.last().is_none() && self.size > 0 {
             let file = self.file(place)?;
             let scan = Scan::new(&*file, 0, self.size, WALK_BYTES);
@@ -253,22 +259,22 @@ impl Segment {
         {
             return Ok(latest);
         }
-        let latest = match self.read_last_time(place) {
+        let latest = match read_last_time(place, self.base_offset) {
             Some(latest) => latest,
             None => self.indexes(place, interval_bytes)?.latest,
         };
         Ok(*self.latest.get_or_init(|| latest))
     }
 
-    /// None where the file cannot tell.
-    fn read_last_time(&self, place: &Place) -> Option<(Timestamp, Offset)> {
-        let path = place.file(FileKind::TimeIndex, self.base_offset);
-        let file = place.folder.disk.open(&path, Open::Read).ok()?;
-        let position = file.len().ok()?.checked_sub(TIME_ENTRY_BYTES as u64)?;
-        let mut entry = [0; TIME_ENTRY_BYTES];
-        scan::read_full(&*file, &mut entry, position).ok()?;
-        let (timestamp, offset) = TimeIndex::parse(&entry)?.last()?;
-        Some((timestamp, self.base_offset.plus(i64::from(offset))))
+    /// The latest timestamp, where no file need be read for it.
+    pub(crate) fn known_latest(&self) -> Option<Timestamp> {
+        let loaded = self.indexes.get().map(|indexes| indexes.latest);
+        loaded.or(self.latest.get().copied()).map(|latest| latest.0)
+    }
+
+    /// Where to begin to look for a record of `timestamp` or later, where no file need be read for it.
+    pub(crate) fn known_position(&self, timestamp: Timestamp) -> Option<u64> {
+        self.indexes.get().map(|indexes| indexes.position(timestamp))
     }
 
     /// Forgets the indexes of a closed segment: they are read again when they are needed. Gives back the files to flush.
@@ -281,27 +287,6 @@ impl Segment {
             self.latest = OnceCell::from(indexes.latest);
         }
         Ok(files)
-    }
-
-    /// None where a file is missing or damaged.
-    fn read_indexes(&self, place: &Place) -> Result<Option<Indexes>, StorageError> {
-        let read = |kind| place.folder.read_file(&place.file(kind, self.base_offset));
-        let (Some(offsets), Some(times)) = (read(FileKind::OffsetIndex)?, read(FileKind::TimeIndex)?) else {
-            return Ok(None);
-        };
-        let (Some(offsets), Some(times)) =
-            (OffsetIndex::parse(&offsets, self.size), TimeIndex::parse(&times))
-        else {
-            return Ok(None);
-        };
-        let mut indexes = Indexes::new(self.base_offset);
-        indexes.written = (offsets.len(), times.len());
-        indexes.stale = false;
-        (indexes.offsets, indexes.times) = (offsets, times);
-        if let Some((timestamp, offset)) = indexes.times.last() {
-            indexes.latest = (timestamp, self.base_offset.plus(i64::from(offset)));
-        }
-        Ok(Some(indexes))
     }
 
     /// Checks the batches behind what can be trusted, with their CRCs, and calls `visit` for each; completes the indexes.
@@ -375,7 +360,7 @@ impl Segment {
         file: &dyn File,
         trusted: Offset,
     ) -> Result<Indexes, StorageError> {
-        let Some(mut indexes) = self.read_indexes(place)? else { return Ok(Indexes::new(self.base_offset)) };
+        let Some(mut indexes) = read_indexes(place, self.base_offset, self.size)? else { return Ok(Indexes::new(self.base_offset)) };
         indexes.truncate(trusted);
         let Some((offset, position)) = indexes.offsets.last() else {
             return Ok(Indexes::new(self.base_offset));
@@ -533,6 +518,40 @@ impl Segment {
         }
         Ok(())
     }
+}
+
+/// The indexes of a segment of `size` bytes; none where a file is missing or damaged.
+pub(crate) fn read_indexes(
+    place: &Place,
+    base_offset: Offset,
+    size: u64,
+) -> Result<Option<Indexes>, StorageError> {
+    let read = |kind| place.folder.read_file(&place.file(kind, base_offset));
+    let (Some(offsets), Some(times)) = (read(FileKind::OffsetIndex)?, read(FileKind::TimeIndex)?) else {
+        return Ok(None);
+    };
+    let (Some(offsets), Some(times)) = (OffsetIndex::parse(&offsets, size), TimeIndex::parse(&times)) else {
+        return Ok(None);
+    };
+    let mut indexes = Indexes::new(base_offset);
+    indexes.written = (offsets.len(), times.len());
+    indexes.stale = false;
+    (indexes.offsets, indexes.times) = (offsets, times);
+    if let Some((timestamp, offset)) = indexes.times.last() {
+        indexes.latest = (timestamp, base_offset.plus(i64::from(offset)));
+    }
+    Ok(Some(indexes))
+}
+
+/// The last entry of a segment's time index; none where the file cannot tell.
+pub(crate) fn read_last_time(place: &Place, base_offset: Offset) -> Option<(Timestamp, Offset)> {
+    let path = place.file(FileKind::TimeIndex, base_offset);
+    let file = place.folder.disk.open(&path, Open::Read).ok()?;
+    let position = file.len().ok()?.checked_sub(TIME_ENTRY_BYTES as u64)?;
+    let mut entry = [0; TIME_ENTRY_BYTES];
+    scan::read_full(&*file, &mut entry, position).ok()?;
+    let (timestamp, offset) = TimeIndex::parse(&entry)?.last()?;
+    Some((timestamp, base_offset.plus(i64::from(offset))))
 }
 
 fn note_all(indexes: &mut Indexes, mut scan: Scan<'_>, interval_bytes: u64) -> Result<(), ScanError> {

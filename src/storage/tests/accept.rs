@@ -109,7 +109,7 @@ fn with_log_append_time_the_broker_sets_the_time() {
     let times: Vec<_> =
         batch.records(1 << 20).unwrap().iter().map(|record| record.unwrap().timestamp).collect();
     assert_eq!(times, [NOW; 3]);
-    let found = node.log.offset_for_timestamp(NOW).unwrap().unwrap();
+    let found = node.log.offset_for_timestamp(NOW).unwrap().run().unwrap().unwrap();
     assert_eq!((found.offset, found.timestamp), (Offset(0), NOW));
 }
 

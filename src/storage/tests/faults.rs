@@ -254,7 +254,7 @@ fn segments_that_a_failed_flush_left_keep_their_latest_timestamps() {
         let (flushed, node) = after_a_lost_flush(seed, &small_segments(), successes);
         let expected: Vec<_> = (0..flushed.0 / 2).map(|n| (n * 2, n * 2 + 1)).collect();
         assert_eq!(all_offsets(&node.log), expected, "seed {seed}, {successes}");
-        let latest = node.log.max_timestamp().unwrap().unwrap();
+        let latest = node.log.max_timestamp().unwrap().run().unwrap().unwrap();
         assert_eq!(latest.timestamp, Timestamp(NOW.0 + 10), "seed {seed}, {successes}");
     }
 }

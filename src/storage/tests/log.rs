@@ -128,7 +128,7 @@ fn closed_segments_are_read_and_searched_also_when_their_indexes_are_not_in_memo
     let flushed = flush(&mut node.log);
     node.log.maintain(NOW, flushed).unwrap();
     for n in (0..40).rev() {
-        let found = node.log.offset_for_timestamp(Timestamp(NOW.0 + n)).unwrap().unwrap();
+        let found = node.log.offset_for_timestamp(Timestamp(NOW.0 + n)).unwrap().run().unwrap().unwrap();
         assert_eq!((found.offset, found.timestamp), (Offset(2 * n), Timestamp(NOW.0 + n)));
     }
     assert_eq!(all_offsets(&node.log), before);
@@ -139,7 +139,38 @@ fn closed_segments_are_read_and_searched_also_when_their_indexes_are_not_in_memo
     assert_eq!(all_offsets(&node.log), before, "an index that is missing is made anew");
     node.log.maintain(NOW, flushed).unwrap();
     assert!(node.names().contains(&"00000000000000000000.timeindex".to_owned()));
-    assert_eq!(node.log.max_timestamp().unwrap().map(|found| found.offset), Some(Offset(78)));
+    assert_eq!(node.log.max_timestamp().unwrap().run().unwrap().map(|found| found.offset), Some(Offset(78)));
+}
+
+#[test]
+fn a_search_by_time_sees_the_log_of_its_moment() {
+    let mut node = Node::without_tail(small_segments());
+    for n in 0..4 {
+        append(&mut node.log, &records_at(2, Timestamp(NOW.0 + n)));
+    }
+    let (latest, later) =
+        (node.log.max_timestamp().unwrap(), node.log.offset_for_timestamp(Timestamp(NOW.0 + 9)).unwrap());
+    for n in 4..20 {
+        append(&mut node.log, &records_at(2, Timestamp(NOW.0 + n)));
+    }
+    assert_eq!(latest.run().unwrap().map(|found| found.offset), Some(Offset(6)));
+    assert!(later.is_empty() && later.run().unwrap().is_none());
+}
+
+#[test]
+fn a_search_by_time_passes_over_segments_that_are_deleted_meanwhile() {
+    let mut node = Node::without_tail(small_segments());
+    for n in 0..40 {
+        append(&mut node.log, &records_at(2, Timestamp(NOW.0 + n)));
+    }
+    let flushed = flush(&mut node.log);
+    node.log.maintain(NOW, flushed).unwrap();
+    let search = node.log.offset_for_timestamp(NOW).unwrap();
+    node.log.set_config(LogConfig { retention_bytes: 600, ..small_segments() });
+    while node.log.maintain(NOW, flushed).unwrap().more {}
+    assert!(node.log.log_start() > Offset(0));
+    assert_eq!(search.run().unwrap().map(|found| found.offset), Some(node.log.log_start()));
+    node.log.check().unwrap();
 }
 
 #[test]

@@ -108,8 +108,9 @@ fn open(disk: &SimDisk, identity: &MetaProperties) -> Option<Log> {
 
 fn use_log(mut log: Log) {
     read_all(&log);
-    let _ = log.offset_for_timestamp(NOW);
-    let _ = log.max_timestamp();
+    for search in [log.offset_for_timestamp(NOW), log.max_timestamp()] {
+        let _ = search.and_then(|search| search.run());
+    }
     let _ = log.maintain(NOW, log.log_end());
     let mut batch = BatchBuilder::new().timestamp(NOW);
     batch.append(None, Some(b"value"), &[]);
