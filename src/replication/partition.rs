@@ -14,7 +14,9 @@ use std::time::Duration;
 use env::{Clock, Exec};
 use model::{LeaderEpoch, Offset, Timestamp, TopicIdPartition, TopicPartition};
 use replica::Leader;
-use storage::{Appended, Log, LogCheckpoint, LogConfig, Origin, Slice, StorageError, TimeSearch, TimestampOffset};
+use storage::{
+    Appended, Log, LogCheckpoint, LogConfig, Origin, Slice, StorageError, TimeSearch, TimestampOffset,
+};
 
 use crate::committer::Committer;
 use crate::error::{AppendError, PartitionError, ReadError};

@@ -238,7 +238,8 @@ impl Segment {
         if let Some(indexes) = self.indexes.get() {
             return Ok(indexes);
         }
-        let mut indexes = read_indexes(place, self.base_offset, self.size)?.unwrap_or_else(|| Indexes::new(self.base_offset));
+        let mut indexes = read_indexes(place, self.base_offset, self.size)?
+            .unwrap_or_else(|| Indexes::new(self.base_offset));
         if indexes.times.last().is_none() && self.size > 0 {
             let file = self.file(place)?;
             let scan = Scan::new(&*file, 0, self.size, WALK_BYTES);
@@ -360,7 +361,9 @@ impl Segment {
         file: &dyn File,
         trusted: Offset,
     ) -> Result<Indexes, StorageError> {
-        let Some(mut indexes) = read_indexes(place, self.base_offset, self.size)? else { return Ok(Indexes::new(self.base_offset)) };
+        let Some(mut indexes) = read_indexes(place, self.base_offset, self.size)? else {
+            return Ok(Indexes::new(self.base_offset));
+        };
         indexes.truncate(trusted);
         let Some((offset, position)) = indexes.offsets.last() else {
             return Ok(Indexes::new(self.base_offset));
