@@ -17,6 +17,7 @@ use protocol::batch::{Batch, BatchHeader};
 use crate::StorageError;
 use crate::folder_state::{FolderState, Purpose};
 use crate::index::{OFFSET_ENTRY_BYTES, OffsetIndex, TIME_ENTRY_BYTES, TimeIndex, relative};
+use crate::log::recover::Opening;
 use crate::names::FileKind;
 use crate::open_files::FileKey;
 use crate::scan::{self, LOOK_BYTES, SWEEP_BYTES, Scan, ScanError, WALK_BYTES};
@@ -292,18 +293,22 @@ impl Segment {
 
     /// Checks the batches behind what can be trusted, with their CRCs, and calls `visit` for each; completes the indexes.
     ///
-    /// What the index files say of offsets below `trusted` was on disk before they were; the rest of the file is walked.
+    /// What the index files say of offsets below the recovery point was on disk before it was; the rest of the file is
+    /// walked. After a clean stop everything was.
     pub(crate) fn recover(
         &mut self,
         place: &Place,
-        trusted: Offset,
+        &Opening { recovery_point, was_clean, .. }: &Opening,
         interval_bytes: u64,
         mut visit: impl FnMut(&Batch<'_>),
     ) -> Result<Checked, StorageError> {
         let file = self.file(place)?;
+        let trusted = if was_clean { Offset(i64::MAX) } else { recovery_point };
         let mut indexes = self.trusted_indexes(place, &*file, trusted)?;
-        // Their files are from before the stop, and need not be on disk.
-        (indexes.written, indexes.stale) = ((0, 0), true);
+        if !was_clean {
+            // Their files are from before the stop, and need not be on disk.
+            (indexes.written, indexes.stale) = ((0, 0), true);
+        }
         let start = indexes.last_position();
         let mut checked =
             Checked { next_offset: self.base_offset, leader_epoch: LeaderEpoch::NONE, valid_bytes: start };

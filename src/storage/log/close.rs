@@ -8,11 +8,12 @@ impl Log {
     pub fn close(&mut self) -> Result<(), StorageError> {
         self.place.folder.check()?;
         let active = self.segments.last_mut().expect("a log has an active segment");
-        let files = active.complete_indexes(&self.place)?;
+        let mut files = active.complete_indexes(&self.place)?;
+        files.extend(self.write_snapshot(self.log_end)?);
+        if !files.is_empty() {
+            self.names_changed();
+        }
         self.unsynced.extend(files);
-        let snapshot = self.write_snapshot(self.log_end)?;
-        self.unsynced.extend(snapshot);
-        self.names_changed();
         self.flush_now()
     }
 

@@ -136,7 +136,7 @@ impl Log {
             }
             let Some(segment) = self.segments.get_mut(index) else { break };
             let note = |batch: &protocol::batch::Batch<'_>| note_epoch(seen, &batch.header);
-            let checked = segment.recover(&self.place, trusted, interval_bytes, note)?;
+            let checked = segment.recover(&self.place, &opening, interval_bytes, note)?;
             self.log_end = checked.next_offset;
             let is_cut = checked.valid_bytes < segment.size;
             if is_cut {

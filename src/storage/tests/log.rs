@@ -8,6 +8,7 @@ use std::path::Path;
 use common::*;
 use env::Disk;
 use model::{LeaderEpoch, Offset, Timestamp};
+use sim::Kind;
 use storage::{LogConfig, Origin, ReadError, Slice};
 
 #[test]
@@ -52,6 +53,19 @@ fn a_log_is_the_same_after_a_stop_in_order() {
     assert_eq!(all_offsets(&node.log), before);
     assert_eq!(node.log.flushed_end(), Offset(20));
     assert_eq!(node.log.latest_epoch(), Some(LeaderEpoch(1)));
+}
+
+#[test]
+fn a_log_that_nobody_wrote_to_is_closed_without_a_write_or_a_flush() {
+    let mut node = Node::without_tail(small_segments());
+    for _ in 0..10 {
+        append(&mut node.log, &records(2));
+    }
+    let mut node = node.restart();
+    for kind in [Kind::Write, Kind::Sync] {
+        node.disk.fail(kind, Path::new(FOLDER).join("topic-0"), 0, u64::MAX);
+    }
+    node.log.close().unwrap();
 }
 
 #[test]
