@@ -28,6 +28,8 @@ impl Limits {
     pub const METADATA_FETCH_BYTES: usize = 1 << 20;
     /// A snapshot of the metadata, which only this cluster's own records make large.
     pub const SNAPSHOT_BYTES_MAX: usize = 1 << 30;
+    /// Appended bytes after which checkpoints are written before their time: what a start after a kill reads again.
+    pub const RECOVERY_BYTES: u64 = 256 << 20;
     /// Files flushed at once in one log folder.
     pub const FLUSHES_AT_ONCE: usize = 8;
     /// Bytes of a file that are kept free in a log folder so that deletes, commits and metadata go on when it is full.

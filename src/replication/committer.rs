@@ -13,17 +13,23 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::Partition;
+use crate::recovery_debt::RecoveryDebt;
 
 /// Flushes the partitions of one log folder.
 pub(crate) struct Committer {
     queue: Mutex<VecDeque<Arc<Partition>>>,
     asked: Notify,
+    pub(crate) debt: Arc<RecoveryDebt>,
 }
 
 impl Committer {
     /// Starts its lanes, which end with `closing`: what is still queued then is flushed as the logs are closed.
-    pub(crate) fn start(exec: &Arc<dyn Exec>, closing: &CancellationToken) -> Arc<Self> {
-        let committer = Arc::new(Self { queue: Mutex::default(), asked: Notify::new() });
+    pub(crate) fn start(
+        exec: &Arc<dyn Exec>,
+        closing: &CancellationToken,
+        debt: &Arc<RecoveryDebt>,
+    ) -> Arc<Self> {
+        let committer = Arc::new(Self { queue: Mutex::default(), asked: Notify::new(), debt: debt.clone() });
         for _ in 0..Limits::FLUSHES_AT_ONCE {
             exec.spawn("committer", Box::pin(lane(committer.clone(), exec.clone(), closing.clone())));
         }

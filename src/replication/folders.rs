@@ -10,6 +10,7 @@ use storage::LogFolder;
 use tokio_util::sync::CancellationToken;
 
 use crate::committer::Committer;
+use crate::recovery_debt::RecoveryDebt;
 
 /// One entry of `log.dirs`, with its committer.
 pub(crate) struct Folder {
@@ -50,13 +51,14 @@ impl Folders {
         folders: Vec<Arc<LogFolder>>,
         exec: &Arc<dyn Exec>,
         closing: &CancellationToken,
+        debt: &Arc<RecoveryDebt>,
     ) -> Self {
         Self(
             folders
                 .into_iter()
                 .map(|logs| Folder {
                     logs,
-                    committer: Committer::start(exec, closing),
+                    committer: Committer::start(exec, closing, debt),
                     partitions: AtomicUsize::new(0),
                     is_in_doubt: AtomicBool::new(false),
                 })

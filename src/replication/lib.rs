@@ -18,6 +18,7 @@ mod folders;
 mod opening;
 mod partition;
 mod partitions;
+mod recovery_debt;
 mod replication;
 #[cfg(test)]
 mod tests;

@@ -159,6 +159,7 @@ impl Partition {
                 return Err(error.into());
             }
         };
+        self.committer.debt.add(batches.len());
         self.after_append(&mut state);
         Ok(appended)
     }

@@ -18,6 +18,7 @@ use crate::blocking::blocking;
 use crate::failed::Failed;
 use crate::folders::{FolderDescription, Folders};
 use crate::partitions::Partitions;
+use crate::recovery_debt::RecoveryDebt;
 use crate::upkeep;
 use crate::{Partition, PartitionError};
 
@@ -42,6 +43,7 @@ pub struct Replication {
     pub(crate) env: Env,
     pub(crate) config: Config,
     pub(crate) folders: Folders,
+    pub(crate) recovery_debt: Arc<RecoveryDebt>,
     pub(crate) partitions: Partitions,
     pub(crate) failed: Failed,
     /// Held for reading while logs are opened, for writing while partitions are deleted or opened again.
@@ -60,11 +62,13 @@ impl Replication {
         folders: Vec<Arc<LogFolder>>,
         closing: &CancellationToken,
     ) -> Arc<Self> {
-        let folders = Folders::new(folders, &env.exec, closing);
+        let recovery_debt = Arc::new(RecoveryDebt::default());
+        let folders = Folders::new(folders, &env.exec, closing, &recovery_debt);
         let replication = Arc::new(Self {
             env: env.clone(),
             config,
             folders,
+            recovery_debt,
             partitions: Partitions::default(),
             failed: Failed::default(),
             changing: RwLock::default(),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use env::Exec;
+use env::{BoxFuture, Exec};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -33,36 +33,27 @@ pub struct Config {
 pub(crate) fn start(replication: &Arc<Replication>, closing: &CancellationToken) {
     let exec: &Arc<dyn Exec> = &replication.env.exec;
     let Config { retention_check, flush_check, checkpoint } = replication.config.upkeep;
-    let flushes = repeat(replication.clone(), closing.clone(), (flush_check, flush_check), flushes);
-    exec.spawn("flushes", Box::pin(flushes));
-    exec.spawn(
-        "retention",
-        Box::pin(repeat(replication.clone(), closing.clone(), (Duration::ZERO, retention_check), maintain)),
-    );
-    exec.spawn(
-        "checkpoints",
-        Box::pin(repeat(
-            replication.clone(),
-            closing.clone(),
-            (checkpoint.min(FIRST_CHECKPOINT), checkpoint),
-            checkpoints,
-        )),
-    );
+    let repeat =
+        |times, pause, work| Box::pin(repeat(replication.clone(), closing.clone(), times, pause, work));
+    let first_checkpoint = checkpoint.min(FIRST_CHECKPOINT);
+    exec.spawn("flushes", repeat((flush_check, flush_check), by_time, flushes));
+    exec.spawn("retention", repeat((Duration::ZERO, retention_check), by_time, maintain));
+    exec.spawn("checkpoints", repeat((first_checkpoint, checkpoint), by_time_or_bytes, checkpoints));
 }
 
 async fn repeat(
     replication: Arc<Replication>,
     closing: CancellationToken,
     (first, every): (Duration, Duration),
+    pause: fn(&Replication, Duration) -> BoxFuture<'_, ()>,
     work: fn(&Arc<Replication>),
 ) {
-    let clock = replication.env.clock.clone();
     let mut wait = first;
     loop {
         tokio::select! {
             biased;
             () = closing.cancelled() => return,
-            () = clock.sleep(wait) => {}
+            () = pause(&replication, wait) => {}
         }
         wait = every;
         let target = replication.clone();
@@ -70,6 +61,20 @@ async fn repeat(
             return;
         }
     }
+}
+
+fn by_time(replication: &Replication, wait: Duration) -> BoxFuture<'_, ()> {
+    replication.env.clock.sleep(wait)
+}
+
+fn by_time_or_bytes(replication: &Replication, wait: Duration) -> BoxFuture<'_, ()> {
+    Box::pin(async move {
+        tokio::select! {
+            biased;
+            () = replication.recovery_debt.due() => {}
+            () = by_time(replication, wait) => {}
+        }
+    })
 }
 
 fn maintain(replication: &Arc<Replication>) {
@@ -94,6 +99,7 @@ pub(crate) fn checkpoints(replication: &Arc<Replication>) {
         return;
     }
     replication.reopen();
+    replication.recovery_debt.settle();
     let partitions = replication.partitions.all();
     for (at, folder) in replication.folders.iter() {
         let mut here: Vec<_> = partitions
