@@ -2,7 +2,8 @@
 //!
 //! A [`LogFolder`] is one entry of `log.dirs`; a [`Log`] is one partition in it. All is synchronous and owns no thread:
 //! appends run in the caller's task, and what is slow is handed out as a [`FlushJob`] or a [`TimeSearch`], or done in
-//! bounded steps by [`Log::maintain`]. Files are reached only through `env::Disk`, so that the simulator can take the power away.
+//! bounded steps by [`Log::maintain`]. Files are reached only through `env::Disk`, so that the simulator can take the
+//! power away.
 //!
 //! Invariants
 //! * What a reader is given was checked when it was appended; offsets and leader epochs only grow.
