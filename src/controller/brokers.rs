@@ -8,8 +8,9 @@
 //! any other they do not, in Kafka; here they do where the topic is durable and the broker says that it is
 //! ([`Registration::durable`]): such a replica has on disk all that was ever committed, unless its disk failed it. Two
 //! things tell: its folder's id, which a new folder does not have, and what recovery found, which the broker reports
-//! before it is unfenced ([`Heartbeat::lost`](crate::Heartbeat)). A replica whose folder is gone is not even the last
-//! known leader: whoever else has a copy has more.
+//! before it is unfenced ([`Heartbeat::lost`](crate::Heartbeat)). A replica whose folder is away does not lead, and may
+//! again when the folder is back; if the broker begins it anew in another one, it is no candidate of any kind any more
+//! ([`directories`](crate::directories)).
 //!
 //! One process has an id at a time. A second one is refused while the session of the first lasts, unless that one is
 //! stopping. A controller that has just begun has not heard of anybody; there, the one who holds a log folder of the
@@ -112,14 +113,14 @@ impl Controller {
                 return None;
             }
             let mut wanted = Wanted::from(without(partition, &gone));
-            let empty =
-                !has_folder(partition, known, registration) && !self.mutation.is(Mutant::EmptyDiskCounted);
+            let folder = folder(partition, known, registration);
             let is_durable = registration.durable && !self.is_write_caching(topic);
-            if empty || !(clean || is_durable) {
+            let may_have_gone = folder == Folder::MayBeGone && !self.mutation.is(Mutant::EmptyDiskCounted);
+            if may_have_gone || !(clean || is_durable && folder == Folder::There) {
                 wanted.lost.push(known.id);
             }
-            if empty && partition.replicas.len() > 1 {
-                wanted.partition.last_known_elr.retain(|node| *node != known.id);
+            if may_have_gone {
+                forget_last_leader(&mut wanted.partition, known.id);
             }
             Some(wanted)
         })
@@ -186,13 +187,29 @@ fn broker(registration: &Registration, epoch: BrokerEpoch, same_run: Option<&Bro
     }
 }
 
-/// Whether the broker still has the folder that its replica was in. A replica of which no folder is known may have been
-/// in any of those that it had.
-fn has_folder(partition: &Partition, known: &Broker, registration: &Registration) -> bool {
+/// What became of the folder of a replica.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Folder {
+    There,
+    Away,
+    /// It is not known which it was, and one of the broker's is away.
+    MayBeGone,
+}
+
+fn folder(partition: &Partition, known: &Broker, registration: &Registration) -> Folder {
     let has = |directory: &DirectoryId| registration.directories.contains(directory);
     match partition.directory(known.id) {
-        Partition::UNASSIGNED | Partition::MIGRATING => known.directories.iter().all(has),
-        directory => has(&directory),
+        Partition::UNASSIGNED | Partition::MIGRATING if known.directories.iter().all(has) => Folder::There,
+        Partition::UNASSIGNED | Partition::MIGRATING => Folder::MayBeGone,
+        directory if has(&directory) => Folder::There,
+        _ => Folder::Away,
+    }
+}
+
+/// A replica that is empty is not the last known leader: whoever else has a copy has more.
+pub(crate) fn forget_last_leader(partition: &mut Partition, node: NodeId) {
+    if partition.replicas.len() > 1 {
+        partition.last_known_elr.retain(|last| *last != node);
     }
 }
 
@@ -313,12 +330,17 @@ mod tests {
     }
 
     #[test]
-    fn a_replica_whose_folder_is_gone_is_not_eligible() {
+    fn a_replica_whose_folder_is_away_leads_when_it_is_back() {
         let (mut controller, epoch) = node_with_topic(&[]);
-        let other_disk = Registration { directories: vec![folder(7)], ..registration(2, Some(epoch)) };
+        let other_disk = Registration { directories: vec![folder(7)], ..registration(2, None) };
         kill(&mut controller, epoch);
-        register(&mut controller, &other_disk).expect("registered");
-        assert!(only_partition(&controller).elr.is_empty());
+        let epoch = start(&mut controller, &other_disk);
+        let away = only_partition(&controller);
+        assert!(away.elr.is_empty(), "the stop was not clean");
+        assert_eq!(away.leader, NodeId::NONE);
+        kill(&mut controller, epoch);
+        start(&mut controller, &registration(3, None));
+        assert_eq!(only_partition(&controller).leader, NodeId(1));
     }
 
     #[test]

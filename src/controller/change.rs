@@ -125,7 +125,7 @@ fn winner(after: &Partition, before: &Partition, rules: &Rules) -> Winner {
         Some(node) => return Winner::Eligible(node),
         None => {}
     }
-    if let Some(node) = last_known_leader(after, before, rules) {
+    if let Some(node) = last_known_leader(after, rules) {
         return Winner::Unclean(node);
     }
     let anybody = candidates().next().filter(|_| rules.election == Election::Unclean);
@@ -133,8 +133,8 @@ fn winner(after: &Partition, before: &Partition, rules: &Rules) -> Winner {
 }
 
 /// Who led last, where neither a replica in sync nor an eligible one is left.
-fn last_known_leader(after: &Partition, before: &Partition, rules: &Rules) -> Option<NodeId> {
-    let [only] = before.last_known_elr.as_slice() else { return None };
+fn last_known_leader(after: &Partition, rules: &Rules) -> Option<NodeId> {
+    let [only] = after.last_known_elr.as_slice() else { return None };
     let is_last_resort = rules.elr && after.isr.is_empty() && after.elr.is_empty();
     let may_lead = rules.candidates.contains(only) || rules.mutation.is(Mutant::FencedLastKnownLeaderElected);
     (is_last_resort && may_lead && after.has_replica(*only)).then_some(*only)

@@ -1,6 +1,8 @@
 //! Log folders of brokers: those that fail, and which replica is in which.
 //!
-//! A replica in a folder that failed is out of the ISR and leads nothing, while the broker's others go on.
+//! A replica in a folder that failed is out of the ISR and leads nothing, while the broker's others go on. One that moves
+//! from a folder which works to another has its records with it; one that turns up in another folder while its own is
+//! away was begun anew, and is empty.
 //!
 //! Kafka: `ReplicationControlManager.handleDirectoriesOffline`, `handleAssignReplicasToDirs`; KIP-112, KIP-858.
 
@@ -10,8 +12,10 @@ use metadata::{Broker, Partition};
 use model::{BrokerEpoch, DirectoryId, NodeId, TopicIdPartition};
 use protocol::records::metadata::{BrokerRegistrationChangeRecord, MetadataRecord};
 
+use crate::brokers::forget_last_leader;
 use crate::fencing::change_of;
-use crate::partition_changes::{Moves, without};
+use crate::mutant::Mutant;
+use crate::partition_changes::{Moves, Wanted, without};
 use crate::{AssignReplicaError, BrokerError, Controller, Decision};
 
 /// Where a broker has its replicas.
@@ -55,7 +59,7 @@ impl Controller {
         let folders: BTreeMap<_, _> = taken.map(|replica| (replica.partition, replica.directory)).collect();
         let records = self.changes(Moves::default(), |_, of, partition| {
             let directory = folders.get(&of)?;
-            Some(self.in_directory(command.broker, partition, *directory).into())
+            Some(self.in_directory(command.broker, partition, *directory))
         });
         Decision { records, reply: Ok(reply) }
     }
@@ -67,11 +71,18 @@ impl Controller {
     }
 
     /// The partition with the replica on `node` in this folder, and out of the ISR if that has failed.
-    fn in_directory(&self, node: NodeId, partition: &Partition, directory: DirectoryId) -> Partition {
-        let broker = self.image.brokers.get(node);
-        let works = broker.is_some_and(|broker| broker.has_directory(directory));
-        let mut wanted = if works { partition.clone() } else { without(partition, &[node]) };
-        for (replica, place) in wanted.replicas.iter().zip(&mut wanted.directories) {
+    fn in_directory(&self, node: NodeId, partition: &Partition, directory: DirectoryId) -> Wanted {
+        let works =
+            |directory| self.image.brokers.get(node).is_some_and(|broker| broker.has_directory(directory));
+        let before = partition.directory(node);
+        let is_new = before != directory && !works(before) && !self.mutation.is(Mutant::EmptyDiskCounted);
+        let goes = is_new || !works(directory);
+        let mut wanted = Wanted::from(if goes { without(partition, &[node]) } else { partition.clone() });
+        if is_new {
+            wanted.lost.push(node);
+            forget_last_leader(&mut wanted.partition, node);
+        }
+        for (replica, place) in partition.replicas.iter().zip(&mut wanted.partition.directories) {
             if *replica == node {
                 *place = directory;
             }

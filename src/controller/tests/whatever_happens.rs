@@ -8,9 +8,11 @@ mod world;
 
 use std::collections::BTreeMap;
 
-use controller::{AlterPartitionReassignments, ElectLeaders, ElectionType, Heartbeat, Reassignment};
-use metadata::LeaderRecovery;
+use controller::{
+    AlterPartition, AlterPartitionReassignments, ElectLeaders, ElectionType, Heartbeat, Reassignment,
+};
 use metadata::config::{BrokerConfig, topic_key};
+use metadata::{LeaderRecovery, Partition};
 use model::{NodeId, Uuid};
 use proptest::prelude::*;
 use world::{Start, World, millis, nodes};
@@ -79,7 +81,7 @@ struct Story {
     world: World,
     /// Who holds all that was committed, each on which disk.
     complete: BTreeMap<i32, Uuid>,
-    remembered: Option<controller::AlterPartition>,
+    remembered: Option<AlterPartition>,
 }
 
 impl Story {
@@ -93,8 +95,31 @@ impl Story {
 
     /// These hold all of it.
     fn hold(&mut self, ids: &[i32]) {
-        let held = ids.iter().map(|id| (*id, self.world.disk(*id)));
+        let held: Vec<(i32, Uuid)> = ids.iter().map(|id| (*id, self.place(*id))).collect();
         self.complete.extend(held);
+    }
+
+    /// Where a broker has its replica: in the folder that the controller knows, else in its first one.
+    fn place(&self, id: i32) -> Uuid {
+        match self.world.partition().directory(NodeId(id)) {
+            Partition::UNASSIGNED => self.world.disk(id),
+            directory => directory,
+        }
+    }
+
+    /// A broker has its replica in its first folder from now on: moved there, or begun anew if the old one is away.
+    fn assign(&mut self, id: i32) {
+        let Some(broker) = self.world.controller.image().brokers.get(NodeId(id)).cloned() else { return };
+        let (before, disk) = (self.place(id), self.world.disk(id));
+        if !broker.has_directory(disk) && before != disk {
+            return;
+        }
+        let _ = self.world.try_assign(id);
+        if broker.has_directory(before) || before == disk {
+            self.complete.entry(id).and_modify(|held| *held = disk);
+        } else {
+            self.complete.remove(&id);
+        }
     }
 
     fn take(&mut self, step: &Step) {
@@ -120,16 +145,19 @@ impl Story {
             }
             Step::FailFolder(id) => {
                 // A broker says in which folder a replica was before it says that the folder failed.
-                let _ = self.world.try_assign(*id);
+                self.assign(*id);
                 let offline_directories = vec![self.world.disk(*id)];
                 let _ = self.world.say(&Heartbeat { offline_directories, ..self.world.heartbeat_of(*id) });
             }
-            Step::Assign(id) => drop(self.world.try_assign(*id)),
+            Step::Assign(id) => self.assign(*id),
             Step::SetIsr(isr) => {
                 let isr = self.caught_up(isr);
                 self.alter(&self.world.new_isr(&isr));
             }
-            Step::Remember(isr) => self.remembered = Some(self.world.new_isr(&self.caught_up(isr))),
+            Step::Remember(isr) => {
+                let isr = self.caught_up(isr);
+                self.remembered = Some(self.world.new_isr(&isr));
+            }
             Step::Recall => {
                 if let Some(command) = self.remembered.take() {
                     self.alter(&command);
@@ -152,23 +180,33 @@ impl Story {
         let mut registration = self.world.registration(id, start);
         registration.directories.push(Uuid([200 + id as u8; 16]));
         let is_registered = self.world.register(&registration).is_ok();
-        let is_same_disk = self.complete.get(&id) == Some(&self.world.disk(id));
-        if is_registered && (start == Start::KilledUnflushed || !is_same_disk) {
+        if is_registered && start == Start::KilledUnflushed {
             self.complete.remove(&id);
         }
         is_registered
     }
 
-    /// A leader asks for who has caught up: all that it leads with.
-    fn caught_up(&self, wanted: &[i32]) -> Vec<i32> {
+    /// The leader, and those of the others that are there and have caught up by now; nobody if nobody leads.
+    fn caught_up(&mut self, wanted: &[i32]) -> Vec<i32> {
         let partition = self.world.partition();
-        let mut isr: Vec<i32> = wanted.iter().copied().filter(|id| *id != partition.leader.0).collect();
-        isr.retain(|id| partition.has_replica(NodeId(*id)));
-        isr.insert(0, partition.leader.0);
+        let leader = partition.leader.0;
+        let mut isr: Vec<i32> = Some(leader).into_iter().filter(|leader| *leader >= 0).collect();
+        let others = wanted.iter().copied().filter(|id| !isr.is_empty() && *id != leader);
+        let others: Vec<i32> = others
+            .filter(|id| partition.has_replica(NodeId(*id)) && self.is_there(*id, &partition))
+            .collect();
+        isr.extend(others);
+        self.hold(&isr);
         isr
     }
 
-    fn alter(&mut self, command: &controller::AlterPartition) {
+    fn is_there(&self, id: i32, partition: &Partition) -> bool {
+        let broker = self.world.controller.image().brokers.get(NodeId(id));
+        let directory = partition.directory(NodeId(id));
+        broker.is_some_and(|broker| !broker.fenced && broker.has_directory(directory))
+    }
+
+    fn alter(&mut self, command: &AlterPartition) {
         if self.world.partition().leader == NodeId::NONE {
             return;
         }
@@ -176,10 +214,6 @@ impl Story {
         let Ok(reply) = self.world.commit(decision) else { return };
         if let Ok(partition) = &reply[0].result {
             assert_eq!(partition, &self.world.partition(), "the answer is what is committed");
-            self.hold(&self.world.state().1);
-        }
-        if reply[0].result == Err(controller::AlterPartitionError::NewLeaderElected) {
-            self.hold(&self.world.state().1);
         }
     }
 
@@ -206,17 +240,32 @@ impl Story {
         // What is lost is lost: the last known leader was elected.
         let declared_lost = partition.recovery == LeaderRecovery::Recovering || partition.replicas.len() == 1;
         if declared_lost {
-            self.complete.clear();
+            let waits_for = self.pending();
+            self.complete.retain(|id, _| waits_for.contains(id));
             self.hold(&isr);
             self.hold(&elr);
         }
-        let is_there = |id: &&i32| !self.world.is_fenced(**id);
-        for id in isr.iter().chain(&elr).filter(is_there) {
-            assert!(self.complete.contains_key(id), "{id} may lead and lacks records: {partition:?}");
+        for id in isr.iter().chain(&elr).filter(|id| self.is_there(**id, &partition)) {
+            assert!(
+                self.complete.get(id) == Some(&self.place(*id)),
+                "{id} may lead and lacks records: {partition:?}"
+            );
         }
         if leader != NodeId::NONE.0 && isr.len() >= self.isr_min(partition.replicas.len()) {
-            self.complete.retain(|id, _| isr.contains(id));
+            let waits_for = self.pending();
+            self.complete.retain(|id, _| isr.contains(id) || waits_for.contains(id));
         }
+    }
+
+    /// Who is named in the request that the leader has sent and not heard of: the high watermark waits for them, too.
+    fn pending(&self) -> Vec<i32> {
+        let partition = self.world.partition();
+        let sent = self.remembered.iter().flat_map(|command| &command.partitions);
+        let counts = sent.filter(|wanted| {
+            (wanted.leader_epoch, wanted.partition_epoch)
+                == (partition.leader_epoch, partition.partition_epoch)
+        });
+        counts.flat_map(|wanted| &wanted.isr).map(|(node, _)| node.0).collect()
     }
 
     fn isr_min(&self, replicas: usize) -> usize {
