@@ -17,6 +17,7 @@ mod altered;
 mod api_versions;
 mod authorized;
 mod begin_quorum_epoch;
+mod controller_registration;
 mod create_partitions;
 mod create_topics;
 mod delete_groups;

@@ -140,6 +140,7 @@ pub const TABLE: &[Row] = rows! {
     55 DescribeQuorum 0..=2 Controller Request describe_quorum,
     59 FetchSnapshot 0..=1 Here Exempt fetch_snapshot,
     60 DescribeCluster 0..=2 Here Request describe_cluster,
+    70 ControllerRegistration 0..=0 Controller Exempt controller_registration,
     74 ListConfigResources 0..=1 Here Request list_config_resources,
     75 DescribeTopicPartitions 0..=0 Here Request describe_topic_partitions,
 };

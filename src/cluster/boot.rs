@@ -12,6 +12,7 @@ use env::Env;
 use metadata::Image;
 use model::{LeaderEpoch, NodeId, Offset, Timestamp};
 use protocol::records::ControlRecord;
+use protocol::records::metadata::MetadataRecord;
 use quorum::{EpochStart, LogView, ReplicaKey, SnapshotId, Voter, VoterHistory, VoterSet};
 use storage::{Log, LogConfig, LogFolder};
 
@@ -27,6 +28,8 @@ pub struct Boot {
     pub(crate) log: Log,
     pub(crate) quorum: quorum::Boot,
     pub(crate) image: Image,
+    /// What the first leader of a cluster writes first, where the folder was formatted with that.
+    pub(crate) bootstrap: Vec<MetadataRecord>,
     pub(crate) kraft_version: i16,
 }
 
@@ -75,12 +78,15 @@ pub fn boot(
     let mut kraft_version = found.kraft_version;
     replay_control(&log, latest.end, &mut history, &mut kraft_version)
         .map_err(|error| BootError::Damaged { path: path.clone(), what: error.to_string() })?;
-    let image = Image::from_snapshot(&found.records, latest.end)
+    // The records of the first snapshot are on this disk alone: they count when a leader has written them into the log.
+    let (records, bootstrap) =
+        if latest == FIRST { (Vec::new(), found.records) } else { (found.records, Vec::new()) };
+    let image = Image::from_snapshot(&records, latest.end)
         .map_err(|error| BootError::Damaged { path: path.clone(), what: error.to_string() })?;
     snapshots.retain(|(id, _)| *id != FIRST);
     let hard = quorum_state::read(env.disk.as_ref(), &path)?;
     let quorum = quorum::Boot { hard, log: view, voters: history, snapshots };
-    Ok(Boot { me, folder: path, log, quorum, image, kraft_version })
+    Ok(Boot { me, folder: path, log, quorum, image, bootstrap, kraft_version })
 }
 
 fn first_snapshot(voters: VoterSet, now: Timestamp) -> Vec<u8> {

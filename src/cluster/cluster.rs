@@ -15,6 +15,7 @@ use shards::Shards;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::controller_registration::ControllerRegistration;
 use crate::driver::{Command, Decide, Decided, Driver, Mailboxes, View};
 use crate::publisher::{Publisher, Publishing};
 use crate::wire::Place;
@@ -50,6 +51,12 @@ pub struct QuorumConfig {
     pub voters: BTreeMap<NodeId, (String, u16)>,
     /// `controller.quorum.bootstrap.servers`.
     pub bootstrap_servers: Vec<String>,
+}
+
+impl QuorumConfig {
+    fn has_others(&self) -> bool {
+        self.voters.len() > 1 || !self.bootstrap_servers.is_empty()
+    }
 }
 
 impl Config {
@@ -109,10 +116,10 @@ impl Cluster {
         };
         let (open, asked_to_open) = mpsc::channel(1);
         env.exec.spawn("publisher", Box::pin(publishing.run(asked_to_open, closing.clone())));
-        let mailboxes = Mailboxes { commands, decisions, closing };
+        let mailboxes = Mailboxes { commands, decisions, closing: closing.clone() };
         env.exec.spawn("cluster", Box::pin(driver.run(mailboxes, fatal)));
         let (clock, decisions) = (env.clock.clone(), Arc::new(Semaphore::new(DECISIONS)));
-        Arc::new(Self {
+        let cluster = Arc::new(Self {
             config,
             kraft_version,
             shared,
@@ -124,7 +131,12 @@ impl Cluster {
             mailbox,
             deciding,
             open,
-        })
+        });
+        if cluster.config.quorum.has_others() {
+            let registration = ControllerRegistration::new(env, cluster.clone());
+            env.exec.spawn("controller registration", Box::pin(registration.run(closing)));
+        }
+        cluster
     }
 
     /// The cluster's id.

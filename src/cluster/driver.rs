@@ -17,7 +17,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use controller::Controller;
 use env::Env;
-use metadata::Image;
+use metadata::{Image, METADATA_VERSION};
 use model::{Instant, LeaderEpoch, NodeId, Offset, Timestamp};
 use protocol::records::metadata::MetadataRecord;
 use quorum::{Action, Quorum, RoleName, SnapshotId, VoterSet};
@@ -64,6 +64,7 @@ pub(crate) struct Mailboxes {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct View {
     pub(crate) leader: Option<NodeId>,
+    pub(crate) leader_address: Option<wire::Address>,
     pub(crate) voters: VoterSet,
 }
 
@@ -95,6 +96,8 @@ pub(crate) struct Driver {
     bytes_since_snapshot: u64,
     /// After one for which there was no space.
     snapshot_not_before: Instant,
+    /// What this node's folder was formatted with.
+    bootstrap: Vec<MetadataRecord>,
     /// The controller over all that is appended, while this node leads and is active.
     controller: Option<(LeaderEpoch, Controller)>,
     /// Who waits for which offset to be committed.
@@ -132,6 +135,7 @@ impl Driver {
             committed_at: Timestamp(0),
             bytes_since_snapshot: 0,
             snapshot_not_before: now,
+            bootstrap: boot.bootstrap,
             controller: None,
             waiting: VecDeque::new(),
             publisher,
@@ -260,8 +264,9 @@ impl Driver {
     }
 
     fn show(&self) {
-        let voters = self.quorum.voters().current().clone();
-        self.view.store(Arc::new(View { leader: self.quorum.leader(), voters }));
+        let (leader, voters) = (self.quorum.leader(), self.quorum.voters().current().clone());
+        let leader_address = leader.and_then(|leader| self.peers.address(leader));
+        self.view.store(Arc::new(View { leader, leader_address, voters }));
     }
 
     fn flushed(
@@ -290,9 +295,12 @@ impl Driver {
         };
         self.controller =
             Some((epoch, Controller::new(self.committed.clone(), config, self.env.clock.now())));
-        self.decide(Box::new(|controller, _| Decided {
-            records: controller.bootstrap().records,
-            answer: Box::new(|| ()),
+        let is_new = self.committed.features.level(METADATA_VERSION) == 0;
+        let formatted = self.bootstrap.clone();
+        self.decide(Box::new(move |controller, _| {
+            let begins_as_formatted = is_new && !formatted.is_empty();
+            let records = if begins_as_formatted { formatted } else { controller.bootstrap().records };
+            Decided { records, answer: Box::new(|| ()) }
         }))
         .await
     }

@@ -13,6 +13,7 @@
 mod answering;
 mod boot;
 mod cluster;
+mod controller_registration;
 mod convert;
 mod description;
 mod driver;

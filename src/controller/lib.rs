@@ -20,6 +20,7 @@ mod brokers;
 mod change;
 mod config;
 mod configs;
+mod controllers;
 mod deletions;
 mod directories;
 mod elections;
