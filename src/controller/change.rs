@@ -73,8 +73,8 @@ pub(crate) fn settle(before: &Partition, wanted: Partition, rules: &Rules) -> Pa
     }
     let has_lost_replica = before.replicas.iter().any(|node| !after.has_replica(*node));
     let is_new_epoch = after.leader != before.leader || has_lost_replica;
-    after.leader_epoch = LeaderEpoch(before.leader_epoch.0 + i32::from(is_new_epoch));
-    after.partition_epoch = PartitionEpoch(before.partition_epoch.0 + 1);
+    after.leader_epoch = LeaderEpoch(before.leader_epoch.0.saturating_add(i32::from(is_new_epoch)));
+    after.partition_epoch = PartitionEpoch(before.partition_epoch.0.saturating_add(1));
     after
 }
 

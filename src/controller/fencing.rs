@@ -9,6 +9,8 @@
 //! Kafka: `ReplicationControlManager.handleBrokerFenced`, `handleBrokerUnfenced`, `handleBrokerInControlledShutdown`,
 //! `handleBrokerUnregistered`; KIP-631, KIP-841.
 
+use std::collections::BTreeSet;
+
 use metadata::Broker;
 use model::{NodeId, TopicIdPartition};
 use protocol::records::metadata::{BrokerRegistrationChangeRecord, MetadataRecord, UnregisterBrokerRecord};
@@ -52,6 +54,7 @@ impl Controller {
     pub(crate) fn unfence(&self, broker: &Broker, lost: &[TopicIdPartition]) -> Vec<MetadataRecord> {
         let id = broker.id;
         let unfence = BrokerRegistrationChangeRecord { fenced: UNFENCE, ..change_of(broker) };
+        let lost: BTreeSet<&TopicIdPartition> = lost.iter().collect();
         let mut records = vec![unfence.into()];
         records.extend(self.changes(Moves { gone: &[], back: Some(id) }, |_, of, partition| {
             let has_lost = lost.contains(&of) && !self.mutation.is(Mutant::LostRecordsIgnored);

@@ -4,8 +4,8 @@
 //! records, hands the image that they make over by [`Controller::advance`], and answers with the reply when they are
 //! committed. Requests are decided one after the other, each on the image that the ones before it made.
 //!
-//! What no record says is when brokers were last heard of ([`sessions`]) and when the controller has to look after
-//! something itself ([`upkeep`]): [`Controller::deadline`] tells when that is, and [`Controller::handle_tick`] decides.
+//! What no record says is when brokers were last heard of (`sessions`) and when the controller has to look after
+//! something itself (`upkeep`): [`Controller::deadline`] tells when that is, and [`Controller::handle_tick`] decides.
 //!
 //! Invariants: the records of one decision fit the image that it was made on, so applying them never fails; what is
 //! only validated has no records.

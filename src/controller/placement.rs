@@ -165,6 +165,23 @@ mod tests {
     }
 
     #[test]
+    fn a_broker_that_is_stopping_or_has_no_room_gets_nothing() {
+        let image = testing::cluster(&[1, 2, 3], &[]);
+        let changed = |id: i32, change: &dyn Fn(&mut Broker)| {
+            let mut broker = (**image.brokers.get(NodeId(id)).expect("a broker")).clone();
+            change(&mut broker);
+            broker.to_record().into()
+        };
+        let records = [
+            changed(1, &|broker| broker.in_controlled_shutdown = true),
+            changed(2, &|broker| broker.cordoned_directories = Some(broker.directories.clone())),
+        ];
+        let image = image.apply(&records, image.end()).expect("the same brokers").0;
+        assert_eq!(place(&image, 2, 1, &mut || 0), Ok(vec![vec![NodeId(3)]; 2]));
+        assert!(place(&image, 1, 2, &mut || 0).is_err());
+    }
+
+    #[test]
     fn each_rack_gets_a_replica_before_one_gets_two() {
         let image = in_racks(&[7]);
         let rack = |node: &NodeId| image.brokers.get(*node).and_then(|broker| broker.rack.clone());

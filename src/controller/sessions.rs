@@ -18,7 +18,7 @@ const RECONNECT_TIME: Duration = Duration::from_millis(250);
 /// A look at the sessions that comes this late was held up itself, and so was what the brokers said meanwhile.
 const LATE: Duration = Duration::from_secs(1);
 
-/// A connection of a broker to this node: a number that no other connection has.
+/// A connection of a broker to this node: a later one has a greater number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ConnectionId(pub u64);
 
@@ -114,8 +114,10 @@ impl Sessions {
             *session = Session::new(epoch, now);
         }
         session.heard = now;
-        session.closed = session.closed.filter(|_| session.connection == Some(connection));
-        session.connection = Some(connection);
+        if session.connection.is_none_or(|latest| connection > latest) {
+            session.connection = Some(connection);
+            session.closed = None;
+        }
         session
     }
 

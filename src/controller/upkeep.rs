@@ -45,7 +45,8 @@ impl Controller {
         others.into_iter().flatten().fold(self.schedule.unclean_election, Instant::min)
     }
 
-    /// Decides on what is due now. The reply is who was fenced.
+    /// Decides on what is due now. The reply is who was fenced. A call that comes a second too late fences nobody: it gives
+    /// the brokers their time anew.
     pub fn handle_tick(&mut self, now: Instant) -> Decision<Vec<NodeId>> {
         self.sessions.excuse_if_late(&self.image.brokers, now);
         let mut ended = self.sessions.ended(&self.image.brokers, now);

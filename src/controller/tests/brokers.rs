@@ -42,6 +42,7 @@ fn the_end_of_a_connection_that_was_left_already_says_nothing() {
     let old = world.heartbeat_of(2);
     world.silence(2);
     world.reconnect(2);
+    world.say(&old).expect("a heartbeat that was on its way");
     world.controller.handle_connection_closed(old.id, old.epoch, Some(old.connection), world.now);
     world.pass(millis(1_000));
     assert!(!world.is_fenced(2));
