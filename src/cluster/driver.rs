@@ -119,9 +119,10 @@ impl Driver {
         view: Arc<ArcSwap<View>>,
     ) -> Self {
         let (now, seed, timing) = (env.clock.now(), env.rng.next_u64(), quorum::Config::default());
-        let mut peers = Peers::new(&env, config.place(boot.me), timing.request_timeout, &config.quorum);
+        let place = config.place(boot.me);
+        let mut peers = Peers::new(&env, place, timing.request_timeout, &config.quorum);
         peers.learn_voters(boot.quorum.voters.current());
-        let bootstrap_servers = config.quorum.bootstrap_servers.len();
+        let bootstrap_servers = peers.bootstrap_servers();
         let quorum = Quorum::open(timing, boot.me, bootstrap_servers, seed, boot.quorum, now);
         Self {
             env,

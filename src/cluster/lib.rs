@@ -25,6 +25,8 @@ mod peers;
 mod publisher;
 mod questions;
 mod quorum_state;
+#[cfg(test)]
+mod quorum_tests;
 mod registration;
 mod snapshot;
 #[cfg(test)]

@@ -14,6 +14,7 @@ use env::{Disk, Env, write_atomic};
 use model::{ClusterId, DirectoryId, Limits, NodeId};
 use protocol::messages::{DescribeClusterRequest, DescribeClusterResponse};
 use quorum::{Endpoint, Formation, FormationError, Introduction, Outcome, ReplicaKey, Voter, VoterSet};
+use storage::LogFolder;
 use tracing::{debug, info, warn};
 use transport::{Peer, PeerConfig};
 
@@ -69,7 +70,7 @@ pub fn directory_id(env: &Env, log_dir: &Path) -> Result<DirectoryId, BootError>
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let id = env.rng.uuid();
-            env.disk.create_dir_all(log_dir).map_err(io)?;
+            LogFolder::make(env.disk.as_ref(), log_dir).map_err(io)?;
             write_atomic(env.disk.as_ref(), &path, id.to_string().as_bytes()).map_err(io)?;
             Ok(id)
         }

@@ -77,15 +77,20 @@ impl Peers {
             .map(|(node, (host, port))| (*node, Address { node: *node, host: host.clone(), port: *port }));
         Self {
             env: env.clone(),
-            place: Arc::new(place),
             request_timeout,
-            bootstrap: config.bootstrap_servers.clone(),
+            bootstrap: bootstrap(&place, config),
+            place: Arc::new(place),
             voters: fixed.collect(),
             leaders: BTreeMap::new(),
             connections: BTreeMap::new(),
             give,
             take,
         }
+    }
+
+    /// How many addresses there are to ask for the leader.
+    pub(crate) fn bootstrap_servers(&self) -> usize {
+        self.bootstrap.len()
     }
 
     /// The voters that count have changed.
@@ -209,6 +214,19 @@ impl Purpose {
             Self::Vote => "quorum vote",
         }
     }
+}
+
+/// Whom to ask for the leader: without bootstrap servers the voters of the configuration, for a node that is none of the
+/// cluster's voters knows no others.
+fn bootstrap(place: &Place, config: &QuorumConfig) -> Vec<String> {
+    if !config.bootstrap_servers.is_empty() {
+        return config.bootstrap_servers.clone();
+    }
+    let others = config.voters.iter().filter(|(node, _)| **node != place.me.id);
+    let address = |(node, (host, port)): (&NodeId, &(String, u16))| {
+        Address { node: *node, host: host.clone(), port: *port }.to_string()
+    };
+    others.map(address).collect()
 }
 
 fn call<R: QuorumApi>(

@@ -79,6 +79,14 @@ impl LogFolder {
         }
     }
 
+    /// Makes the folder and those above it, if they are not there, durably. Takes no lock.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn make(disk: &dyn Disk, folder: &Path) -> io::Result<()> {
+        make_folder(disk, folder)
+    }
+
     /// Takes the folder into use, and makes it if it is not there. `identity` says whose it must be, and the directory id that
     /// a new folder gets.
     ///
