@@ -149,12 +149,12 @@ fn lead_alone(partition: &mut Partition, node: NodeId, rules: &Rules) {
     }
 }
 
-/// When nobody is in sync any more it is noted who led, until somebody leads again.
+/// When nobody leads any more it is noted who did, until somebody leads again.
 fn note_last_leader(after: &mut Partition, before: &Partition, rules: &Rules) {
-    if rules.elr && after.isr.is_empty() && !before.isr.is_empty() && after.has_replica(before.leader) {
-        after.last_known_elr = vec![before.leader];
-    } else if after.leader != NodeId::NONE {
+    if after.leader != NodeId::NONE {
         after.last_known_elr.clear();
+    } else if rules.elr && after.has_replica(before.leader) {
+        after.last_known_elr = vec![before.leader];
     }
 }
 

@@ -139,4 +139,6 @@ impl<R> Decision<R> {
 #[cfg(test)]
 mod invariants;
 #[cfg(test)]
+mod kafka_changes;
+#[cfg(test)]
 mod testing;

@@ -4,8 +4,8 @@
 //! those that come are in sync, whatever change brings that about ends it: those that go are gone. Called off, it is the
 //! other way round.
 //!
-//! Invariants: a replica leaves only with a new leader epoch, so that no leader counts it by mistake; a reassignment does
-//! not end with fewer copies than its target has if those that go are in sync.
+//! Invariants: a replica leaves only with a new leader epoch, so that no leader counts it by mistake; a reassignment to
+//! fewer replicas does not end with fewer copies than it leaves.
 //!
 //! Kafka: `ReplicationControlManager.alterPartitionReassignments`, `PartitionReassignmentReplicas`,
 //! `PartitionReassignmentRevert`; KIP-455, KIP-860 (the replication factor), KAFKA-15665, KAFKA-19975.
@@ -205,8 +205,8 @@ fn original(partition: &Partition) -> Vec<NodeId> {
     replicas.filter(|node| !partition.adding_replicas.contains(node)).collect()
 }
 
-/// Ends a reassignment that is done: those who come are in sync. Where the partition gets fewer replicas than it had and
-/// some that go are in sync, all that stay must be, too: they are the copies that are left.
+/// Ends a reassignment that is done: those who come are in sync. Where the partition gets fewer replicas than it had, all
+/// that stay must be, too: they are the copies that are left.
 pub(crate) fn complete_if_done(partition: &mut Partition, mutation: Mutation) {
     if !partition.is_reassigning() {
         return;
@@ -215,8 +215,7 @@ pub(crate) fn complete_if_done(partition: &mut Partition, mutation: Mutation) {
     let replicas: Vec<NodeId> = partition.replicas.iter().copied().filter(|node| !goes(node)).collect();
     let isr: Vec<NodeId> = partition.isr.iter().copied().filter(|node| !goes(node)).collect();
     let shrinks = partition.removing_replicas.len() > partition.adding_replicas.len();
-    let takes_copies = shrinks && partition.isr.iter().any(goes);
-    let needed = if takes_copies { &replicas } else { &partition.adding_replicas };
+    let needed = if shrinks { &replicas } else { &partition.adding_replicas };
     let is_ready = needed.iter().all(|node| isr.contains(node)) || mutation.is(Mutant::ReassignmentEndsEarly);
     if isr.is_empty() || replicas.is_empty() || !is_ready {
         return;
