@@ -139,6 +139,10 @@ pub enum ConfigError {
 /// Where nothing else is said: this machine only, for a node that asks nobody who he is.
 const LOCAL_LISTENER: &str = "PLAINTEXT://127.0.0.1:9092";
 
+/// The image sets this variable: within a container 127.0.0.1 is the container alone, so that a node listens at every
+/// address where nothing else is said, and tells its clients localhost, for they come by a published port.
+const IN_IMAGE: &str = "OTTLA_IN_IMAGE";
+
 impl Sources {
     /// This process's environment, with a file and pairs of the command line.
     pub fn of_process(file: Option<PathBuf>, set: Vec<String>) -> Self {
@@ -184,7 +188,7 @@ impl Config {
         for layer in &layers {
             layer.check(&mut remarks)?;
         }
-        let values = merged(with_defaults(layers, sources.is_java()));
+        let values = merged(with_defaults(layers, sources));
         let mut broker = BrokerConfig::default();
         let mut origins = BTreeMap::new();
         for (key, (value, origin)) in values {
@@ -259,16 +263,19 @@ impl Config {
 }
 
 /// Ottla's own defaults under what was given. A file of Kafka's keeps Kafka's default, every address.
-fn with_defaults(layers: Vec<Layer>, is_java: bool) -> Vec<Layer> {
+fn with_defaults(layers: Vec<Layer>, sources: &Sources) -> Vec<Layer> {
     let set = |key: &str| layers.iter().rev().find_map(|layer| layer.get(key)).map(str::to_owned);
-    let listeners = match (set("listeners"), set("advertised.listeners")) {
-        (Some(_), _) => None,
-        (None, Some(advertised)) => Some(at_every_address(&advertised)),
-        (None, None) if is_java => None,
-        (None, None) => Some(LOCAL_LISTENER.to_owned()),
+    let ours = match (set("listeners"), set("advertised.listeners")) {
+        (Some(_), _) => Vec::new(),
+        (None, Some(advertised)) => vec![("listeners", at_every_address(&advertised))],
+        (None, None) if sources.is_java() => Vec::new(),
+        (None, None) if sources.variable(IN_IMAGE).is_some() => vec![
+            ("listeners", "PLAINTEXT://0.0.0.0:9092".to_owned()),
+            ("advertised.listeners", "PLAINTEXT://localhost:9092".to_owned()),
+        ],
+        (None, None) => vec![("listeners", LOCAL_LISTENER.to_owned())],
     };
-    let ours = listeners.map(|listeners| Layer::of_ottla("listeners", listeners));
-    ours.into_iter().chain(layers).collect()
+    ours.into_iter().map(|(key, value)| Layer::of_ottla(key, value)).chain(layers).collect()
 }
 
 /// Listeners for what clients are told: the same names and ports, at every address of this machine.
@@ -401,6 +408,22 @@ mod tests {
     }
 
     #[test]
+    fn in_the_image_a_node_listens_at_every_address_whatever_else_it_is_told() {
+        let image = (IN_IMAGE, "1");
+        let addresses = |config: &Config| {
+            let [listener] = &config.listeners[..] else { panic!("one listener") };
+            (listener.bind.to_string(), listener.advertised.as_ref().map(ToString::to_string))
+        };
+        let told = loaded(&[image], &["num.partitions=3"]);
+        assert_eq!(addresses(&told), ("0.0.0.0:9092".into(), Some("localhost:9092".into())));
+        assert_eq!(told.remarks, []);
+        let listeners = loaded(&[image], &["listeners=PLAINTEXT://127.0.0.1:1"]);
+        assert_eq!(addresses(&listeners), ("127.0.0.1:1".into(), Some("127.0.0.1:1".into())));
+        let advertised = loaded(&[image, ("KAFKA_ADVERTISED_LISTENERS", "PLAINTEXT://kafka:2")], &[]);
+        assert_eq!(addresses(&advertised), ("0.0.0.0:2".into(), Some("kafka:2".into())));
+    }
+
+    #[test]
     fn advertised_listeners_alone_are_listened_at_on_every_address() {
         let environment = [("KAFKA_ADVERTISED_LISTENERS", "PLAINTEXT://kafka:9092,")];
         let config = loaded(&environment, &[]);
@@ -441,6 +464,8 @@ mod tests {
         assert!(config.is_one_of_several());
         let place = config.quorum_place();
         assert_eq!((place.listeners[0].host.as_str(), place.listeners[0].port), ("a", 1));
+        let advertised = [&alone[..], &["advertised.listeners=PLAINTEXT://a:2,C://a:3"]].concat();
+        assert_eq!(loaded(&[], &advertised).quorum_place().listeners[0].port, 3);
         let clients = [&alone[..2], &["listeners=C://127.0.0.1:9093,PLAINTEXT://127.0.0.1:9092"]].concat();
         assert!(refusal(&[], &clients).contains("must only contain KRaft controller listeners"));
     }

@@ -3,7 +3,7 @@
 //! `KAFKA_NUM_PARTITIONS` is `num.partitions`: the prefix goes, `_` is a dot, `__` an underscore, `___` a dash. `OTTLA_`
 //! is mapped alike and counts more. `KAFKA_CFG_` (Bitnami's prefix) is `KAFKA_`.
 //!
-//! What does not count: variables of Kafka's start scripts (heap size, JMX); what Kubernetes injects for a service that
+//! What does not count: variables of Kafka's start scripts (heap size, JMX) and of Ottla's image; what Kubernetes injects for a service that
 //! is named `kafka` or `ottla` (`KAFKA_PORT=tcp://…`).
 //!
 //! Kafka: `KafkaDockerWrapper`.
@@ -19,11 +19,12 @@ pub(crate) struct Variable {
     pub(crate) value: String,
 }
 
-/// Variables of Kafka's start scripts, without their prefix.
-const OF_SCRIPTS: [&str; 12] = [
+/// Variables of start scripts and images, without their prefix.
+const OF_SCRIPTS: [&str; 13] = [
     "GC_LOG_OPTS",
     "HEAP_OPTS",
     "HOME",
+    "IN_IMAGE",
     "JMX_HOSTNAME",
     "JMX_OPTS",
     "JMX_PORT",

@@ -31,6 +31,8 @@ pub(crate) struct Listener {
     pub(crate) bind: Address,
     /// What clients are told; `None` for listeners that are not for clients.
     pub(crate) advertised: Option<Address>,
+    /// What other nodes are told; `None` for listeners that are not a controller's.
+    pub(crate) for_controllers: Option<Address>,
 }
 
 /// Why a node cannot listen as it was told to.
@@ -75,12 +77,6 @@ pub enum ListenerError {
          Clients connect to what stands there: a name or an address of this machine, or localhost if they run on it"
     )]
     MetaAddress,
-    /// A controller's listener is told to clients.
-    #[error(
-        "The advertised.listeners config must not contain KRaft controller listeners from controller.listener.names. \
-         Remove {name} from advertised.listeners"
-    )]
-    ControllerAdvertised { name: String },
     /// No listener for clients.
     #[error(
         "There must be at least one broker advertised listener. Perhaps all listeners appear in controller.listener.names?"
@@ -117,10 +113,9 @@ pub(crate) fn listeners(layers: &Layers<'_>, roles: Roles) -> Result<Vec<Listene
     different_ports(&bound)?;
     plaintext(&bound, &layers.text("listener.security.protocol.map").unwrap_or_default(), is_controller)?;
 
-    let told = advertised(layers, &bound)?;
-    if let Some((name, _)) = told.iter().flatten().find(|(name, _)| is_controller(name)) {
-        return Err(ListenerError::ControllerAdvertised { name: name.clone() });
-    }
+    // A controller alone may be told what its brokers advertise: it has no use for it.
+    let must_listen = |name: &str| roles == Roles::Combined && !is_controller(name);
+    let told = advertised(layers, &bound, must_listen)?;
     let listeners: Vec<Listener> =
         bound.into_iter().map(|endpoint| listener(endpoint, told.as_deref(), is_controller)).collect();
     let needs_controller = !controllers.is_empty() || roles == Roles::Controller;
@@ -150,15 +145,25 @@ fn listener(
     told: Option<&[Endpoint]>,
     is_controller: impl Fn(&str) -> bool,
 ) -> Listener {
-    let advertised = match told {
-        Some(told) => told.iter().find(|(each, _)| *each == name).map(|(_, address)| address.clone()),
-        None => Some(bind.reachable()).filter(|_| !is_controller(&name)),
+    let named = told.unwrap_or_default().iter().find(|(each, _)| *each == name);
+    let named = named.map(|(_, address)| address.clone());
+    let by_itself = || Some(bind.reachable());
+    let (advertised, for_controllers) = match told {
+        _ if is_controller(&name) => (None, named.or_else(by_itself)),
+        Some(_) => (named, None),
+        None => (by_itself(), None),
     };
-    Listener { name, bind, advertised }
+    Listener { name, bind, advertised, for_controllers }
 }
 
 /// `advertised.listeners`, if it is set. Its entries may share a port, since a proxy may stand before this node.
-fn advertised(layers: &Layers<'_>, bound: &[Endpoint]) -> Result<Option<Vec<Endpoint>>, ListenerError> {
+///
+/// Controllers' listeners may stand there too, as in the `server.properties` that Kafka ships.
+fn advertised(
+    layers: &Layers<'_>,
+    bound: &[Endpoint],
+    must_listen: impl Fn(&str) -> bool,
+) -> Result<Option<Vec<Endpoint>>, ListenerError> {
     let list = layers.list("advertised.listeners");
     if list.is_empty() {
         return Ok(None);
@@ -168,7 +173,7 @@ fn advertised(layers: &Layers<'_>, bound: &[Endpoint]) -> Result<Option<Vec<Endp
         return Err(ListenerError::MetaAddress);
     }
     let names = |endpoints: &[Endpoint]| -> BTreeSet<String> {
-        endpoints.iter().map(|each| each.0.clone()).collect()
+        endpoints.iter().map(|each| each.0.clone()).filter(|name| must_listen(name)).collect()
     };
     if !names(&told).is_subset(&names(bound)) {
         let [found, valid] = [names(&told), names(bound)].map(joined);
@@ -339,9 +344,19 @@ mod tests {
         let both = ("listeners", "PLAINTEXT://:9092,CONTROLLER://:9093");
         let listeners = of(&[both, ("controller.listener.names", "CONTROLLER")]).expect("valid");
         assert_eq!(told(&listeners[1]), "nobody");
+    }
+
+    #[test]
+    fn a_controllers_listener_may_be_advertised_to_other_nodes() {
+        let both = ("listeners", "PLAINTEXT://:9092,CONTROLLER://:9093");
         let advertised = ("advertised.listeners", "PLAINTEXT://h:9092,CONTROLLER://h:9093");
-        let why = refusal(&[both, ("controller.listener.names", "CONTROLLER"), advertised]);
-        assert!(why.contains("must not contain KRaft controller listeners"), "{why}");
+        let listeners = of(&[both, ("controller.listener.names", "CONTROLLER"), advertised]).expect("valid");
+        assert_eq!((told(&listeners[0]).as_str(), told(&listeners[1]).as_str()), ("h:9092", "nobody"));
+        let others = listeners[1].for_controllers.as_ref().map(ToString::to_string);
+        assert_eq!(others.as_deref(), Some("h:9093"));
+        let nowhere = ("advertised.listeners", "PLAINTEXT://h:9092,CONTROLLER://0.0.0.0:9093");
+        let why = refusal(&[both, ("controller.listener.names", "CONTROLLER"), nowhere]);
+        assert!(why.contains("nonroutable meta-address"), "{why}");
     }
 
     #[test]

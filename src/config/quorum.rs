@@ -81,13 +81,12 @@ impl Config {
 
     /// This node's place in the quorum, for the metadata.
     pub(crate) fn quorum_place(&self) -> cluster::QuorumConfig {
-        let names = self.controller_listeners();
-        let ours = self.listeners.iter().filter(|listener| names.contains(&listener.name));
-        let listeners = ours.map(|listener| {
+        let listeners = self.listeners.iter().filter_map(|listener| {
             // The others are told where this node is by the same key.
-            let known = self.quorum.voters.get(&self.node_id()).cloned();
-            let Address { host, port } = known.unwrap_or_else(|| listener.bind.reachable());
-            cluster::Endpoint { name: listener.name.clone(), host, port }
+            let advertised = listener.for_controllers.as_ref()?;
+            let known = self.quorum.voters.get(&self.node_id());
+            let Address { host, port } = known.unwrap_or(advertised).clone();
+            Some(cluster::Endpoint { name: listener.name.clone(), host, port })
         });
         let voters = self.quorum.voters.iter();
         cluster::QuorumConfig {
