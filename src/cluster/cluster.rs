@@ -9,7 +9,7 @@ use env::{Clock, Env};
 use metadata::Image;
 use metadata::config::BrokerConfig;
 use model::{ClusterId, Instant, NodeId, Offset};
-use quorum::{Endpoint, ReplicaKey};
+use quorum::{Config as Timing, Endpoint, ReplicaKey};
 use replication::Replication;
 use shards::Shards;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
@@ -51,6 +51,8 @@ pub struct QuorumConfig {
     pub voters: BTreeMap<NodeId, (String, u16)>,
     /// `controller.quorum.bootstrap.servers`.
     pub bootstrap_servers: Vec<String>,
+    /// `controller.quorum.*.ms`.
+    pub timing: Timing,
 }
 
 impl QuorumConfig {

@@ -118,7 +118,7 @@ impl Driver {
         publisher: Arc<Publisher>,
         view: Arc<ArcSwap<View>>,
     ) -> Self {
-        let (now, seed, timing) = (env.clock.now(), env.rng.next_u64(), quorum::Config::default());
+        let (now, seed, timing) = (env.clock.now(), env.rng.next_u64(), config.quorum.timing);
         let place = config.place(boot.me);
         let mut peers = Peers::new(&env, place, timing.request_timeout, &config.quorum);
         peers.learn_voters(boot.quorum.voters.current());

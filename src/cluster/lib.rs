@@ -38,5 +38,5 @@ pub use cluster::{Cluster, Config, QuorumConfig};
 pub use description::{QuorumDescription, QuorumReplica};
 pub use error::{BootError, ClusterError, FatalError};
 pub use newcomer::{Beginning, Newcomer, directory_id, is_empty};
-pub use quorum::{Endpoint, FormationError};
+pub use quorum::{Config as Timing, Endpoint, FormationError};
 pub use registration::{RegistrationError, register};

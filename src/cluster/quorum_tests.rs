@@ -128,7 +128,7 @@ fn quorum_config(id: i32) -> QuorumConfig {
     QuorumConfig {
         listeners: vec![Endpoint { name: "CONTROLLER".into(), host, port }],
         voters: (1..=3).map(|id| (NodeId(id), address(id))).collect::<BTreeMap<_, _>>(),
-        bootstrap_servers: Vec::new(),
+        ..QuorumConfig::default()
     }
 }
 

@@ -3,6 +3,7 @@
 //! Kafka: `KafkaConfig.validateValues`, `QuorumConfig.parseVoterConnections`.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use metadata::config::Layers;
 use model::NodeId;
@@ -93,6 +94,25 @@ impl Config {
             listeners: listeners.collect(),
             voters: voters.map(|(id, address)| (*id, (address.host.clone(), address.port))).collect(),
             bootstrap_servers: self.quorum.bootstrap_servers.clone(),
+            timing: self.quorum_timing(),
+        }
+    }
+
+    fn quorum_timing(&self) -> cluster::Timing {
+        let layers = self.broker.layers();
+        let millis = |name| Duration::from_millis(layers.integer(name).max(1) as u64);
+        let request_timeout = millis("controller.quorum.request.timeout.ms");
+        let fetch_timeout = millis("controller.quorum.fetch.timeout.ms");
+        let default = cluster::Timing::default();
+        cluster::Timing {
+            election_timeout: millis("controller.quorum.election.timeout.ms"),
+            election_backoff_max: millis("controller.quorum.election.backoff.max.ms"),
+            fetch_timeout,
+            request_timeout,
+            retry_backoff: millis("controller.quorum.retry.backoff.ms"),
+            // Neither the answer nor the leader may be given up while the leader may still hold the answer back.
+            fetch_wait: default.fetch_wait.min(request_timeout / 2).min(fetch_timeout / 2),
+            ..default
         }
     }
 }
@@ -100,6 +120,18 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_quorums_timing_is_what_its_keys_say_and_a_fetch_is_answered_before_it_is_given_up() {
+        let timing = |set: &[&str]| {
+            let set = set.iter().map(|pair| (*pair).to_owned()).collect();
+            let sources = crate::config::Sources { set, ..crate::config::Sources::default() };
+            Config::load(&sources).expect("valid").quorum_timing()
+        };
+        assert_eq!(format!("{:?}", timing(&[])), format!("{:?}", cluster::Timing::default()));
+        let short = timing(&["controller.quorum.request.timeout.ms=200"]);
+        assert_eq!(short.fetch_wait, Duration::from_millis(100));
+    }
 
     #[test]
     fn a_voter_is_an_id_and_an_address() {

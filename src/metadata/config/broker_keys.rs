@@ -238,15 +238,15 @@ pub static BROKER_KEYS: &[ConfigKey] = broker_keys! {
     "Addresses at which the controllers can be found, as HOST:PORT, separated by commas.";
 "controller.quorum.auto.join.enable" Boolean "false" Any, ReadOnly, Later =>
     "Whether a controller that is not a voter adds itself.";
-"controller.quorum.election.timeout.ms" Int "1000" AtLeast(0), ReadOnly, Later =>
+"controller.quorum.election.timeout.ms" Int "1000" AtLeast(0), ReadOnly, Used =>
     "How long a voter waits for votes, and without a leader, before it tries again, in milliseconds.";
-"controller.quorum.election.backoff.max.ms" Int "1000" AtLeast(0), ReadOnly, Later =>
+"controller.quorum.election.backoff.max.ms" Int "1000" AtLeast(0), ReadOnly, Used =>
     "The longest pause before another election, in milliseconds.";
-"controller.quorum.fetch.timeout.ms" Int "2000" AtLeast(0), ReadOnly, Later =>
+"controller.quorum.fetch.timeout.ms" Int "2000" AtLeast(0), ReadOnly, Used =>
     "A leader that has not been heard of for this long counts as lost, in milliseconds.";
-"controller.quorum.request.timeout.ms" Int "2000" AtLeast(0), ReadOnly, Later =>
+"controller.quorum.request.timeout.ms" Int "2000" AtLeast(0), ReadOnly, Used =>
     "How long a voter waits for an answer, in milliseconds.";
-"controller.quorum.retry.backoff.ms" Int "20" AtLeast(0), ReadOnly, Later =>
+"controller.quorum.retry.backoff.ms" Int "20" AtLeast(0), ReadOnly, Used =>
     "How long a voter waits before it asks again, in milliseconds.";
 "controller.quorum.append.linger.ms" Int "25" AtLeast(0), ReadOnly, Later =>
     "How long the leader gathers records before it flushes them, in milliseconds. Ottla does not wait.";
