@@ -81,7 +81,22 @@ pub(crate) const ROOMS: &[Room] = &[
     ),
     room("server", Kind::Async, &["model", "env", "telemetry", "transport", "api"]),
     room("generator", Kind::World, &[]),
-    room("testing", Kind::World, &["model", "protocol", "env", "sim", "storage", "host"]),
+    room(
+        "testing",
+        Kind::World,
+        &[
+            "model",
+            "protocol",
+            "env",
+            "sim",
+            "storage",
+            "quorum",
+            "replica",
+            "metadata",
+            "controller",
+            "host",
+        ],
+    ),
     room("tidy", Kind::World, &[]),
 ];
 

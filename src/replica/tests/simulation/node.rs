@@ -18,6 +18,8 @@ pub struct Node {
     pub metadata: Option<PartitionState>,
     /// Whether its last process ended in order.
     pub ended_well: bool,
+    /// Recovery found less than was known to be committed, and the controller has not heard of it yet.
+    pub lost_records: bool,
     /// Whether its process, as it started, had all that earlier ones promised.
     pub holds_all: bool,
     /// It stands still.
@@ -91,6 +93,7 @@ impl Node {
             process: None,
             metadata: None,
             ended_well: false,
+            lost_records: false,
             holds_all: true,
             paused: false,
             flush_micros: (200, 2_000),

@@ -199,7 +199,8 @@ impl World {
         let disk = &self.nodes[at].disk;
         let kept = !disk.caches && disk.checkpoint <= disk.log_end();
         let node = &mut self.nodes[at];
-        node.holds_all = !node.lost_disk && (node.ended_well || kept);
+        node.lost_records |= !kept && !node.ended_well;
+        node.holds_all = !node.lost_disk && !node.lost_records;
         node.disk.checkpoint = node.disk.checkpoint.min(node.disk.log_end());
         self.open(at, None);
         let now = self.clock(at);
@@ -361,6 +362,7 @@ impl World {
         let Some(process) = node.process.as_mut() else { return };
         let Some(epoch) = process.broker_epoch else {
             node.lost_disk = false;
+            node.lost_records = false;
             node.version = 0;
             let epoch = self.controller.register(node.id, node.holds_all);
             process.broker_epoch = Some(epoch);
