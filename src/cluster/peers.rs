@@ -29,6 +29,8 @@ use crate::wire::{Address, Answer, Place, QuorumApi};
 const ANSWERS: usize = 64;
 /// Questions to one node at once: one, and those that the core no longer waits for.
 const IN_FLIGHT: usize = 8;
+/// Leaders that are remembered: more than any cluster has voters, and no more than that whoever asks.
+const LEADERS_MAX: usize = 64;
 /// Kafka: `KafkaRaftManager.buildNetworkClient`.
 const RECONNECT_BACKOFF: Duration = Duration::from_millis(50);
 const RECONNECT_BACKOFF_MAX: Duration = Duration::from_millis(500);
@@ -107,9 +109,13 @@ impl Peers {
 
     /// A leader, or somebody who follows it, says where it is.
     pub(crate) fn learn_leader(&mut self, leader: Address) {
-        if leader.node != self.place.me.id {
-            self.leaders.insert(leader.node, leader);
+        if leader.node == self.place.me.id {
+            return;
         }
+        if self.leaders.len() >= LEADERS_MAX && !self.leaders.contains_key(&leader.node) {
+            self.leaders.clear();
+        }
+        self.leaders.insert(leader.node, leader);
     }
 
     /// Where a node is reached, this one too.
@@ -242,4 +248,34 @@ where
         let asked = peer.call::<R>(deadline, move |version| R::ask(&question, &place, version)).await;
         R::hear(asked.map_err(Unanswered::Call)?.response).ok_or(Unanswered::Refused)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{ClusterId, Uuid};
+    use quorum::ReplicaKey;
+
+    use super::*;
+
+    fn address(node: i32, host: &str) -> Address {
+        Address { node: NodeId(node), host: host.to_owned(), port: 9093 }
+    }
+
+    #[test]
+    fn what_a_leader_says_of_itself_counts_more_than_the_configuration_and_is_bounded() {
+        let world = sim::World::new(1);
+        let env = world.node("n").boot();
+        let me = ReplicaKey::new(NodeId(1), Uuid([1; 16]));
+        let place = Place { me, cluster_id: ClusterId::from("c"), endpoints: Vec::new() };
+        let voters = [(NodeId(2), ("old".to_owned(), 9093))].into();
+        let config = QuorumConfig { voters, ..QuorumConfig::default() };
+        let mut peers = Peers::new(&env, place, Duration::from_secs(2), &config);
+        assert_eq!(peers.address(NodeId(2)), Some(address(2, "old")));
+        peers.learn_leader(address(2, "new"));
+        assert_eq!(peers.address(NodeId(2)), Some(address(2, "new")));
+        for node in 3..1000 {
+            peers.learn_leader(address(node, "anywhere"));
+        }
+        assert!(peers.leaders.len() <= LEADERS_MAX);
+    }
 }
