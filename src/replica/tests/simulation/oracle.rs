@@ -11,8 +11,6 @@ use replica::LogView;
 use super::disk::{Batch, Disk};
 
 pub struct Oracle {
-    /// Rules whose breach does no harm by itself are not looked at, so that a scenario shows the harm.
-    pub harm_only: bool,
     /// No leader was elected uncleanly.
     pub knows_all: bool,
     /// What is committed, in order.
@@ -30,7 +28,6 @@ pub struct Oracle {
 impl Default for Oracle {
     fn default() -> Self {
         Self {
-            harm_only: false,
             knows_all: true,
             committed: Vec::new(),
             written: BTreeMap::new(),
@@ -55,18 +52,13 @@ impl Oracle {
     /// A leader wrote this: one epoch gives an offset once.
     pub fn wrote(&mut self, batch: &Batch) {
         let first = *self.written.entry((batch.epoch, batch.base)).or_insert(batch.value);
-        assert!(
-            self.harm_only || first == batch.value,
-            "epoch {} gave offset {} twice",
-            batch.epoch,
-            batch.base
-        );
+        assert!(first == batch.value, "epoch {} gave offset {} twice", batch.epoch, batch.base);
     }
 
     /// A node leads this epoch; it may learn so only after the controller has put another in its place.
     pub fn leads(&mut self, epoch: LeaderEpoch, leader: (NodeId, u64), disk: &Disk, is_latest: bool) {
         let first = *self.leaders.entry(epoch).or_insert(leader);
-        assert!(self.harm_only || first == leader, "epoch {epoch} is led by {first:?} and {leader:?}");
+        assert!(first == leader, "epoch {epoch} is led by {first:?} and {leader:?}");
         let lacks = self.latest().find(|batch| !holds(disk, batch));
         assert!(
             !is_latest || lacks.is_none(),

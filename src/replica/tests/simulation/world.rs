@@ -509,9 +509,6 @@ impl World {
 
     /// What must hold between all, after every event that could break it.
     pub fn check(&self) {
-        if self.oracle.harm_only {
-            return;
-        }
         let (isr, elr) = (&self.controller.isr, &self.controller.elr);
         let may_lead = |node: &&Node| isr.contains(&node.id) || elr.contains(&node.id);
         for node in self.nodes.iter().filter(may_lead).filter(|node| !node.lost_disk) {
