@@ -67,6 +67,24 @@ fn a_listener_that_clients_cannot_be_told_is_refused_in_kafkas_words() {
 }
 
 #[test]
+fn an_empty_controller_that_names_no_voters_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dirs = format!("log.dirs={}", folder.path().display());
+    let settings = [
+        "process.roles=controller",
+        "controller.listener.names=CONTROLLER",
+        "listeners=CONTROLLER://127.0.0.1:0",
+        "controller.quorum.bootstrap.servers=127.0.0.1:1",
+        &dirs,
+    ];
+    let arguments: Vec<&str> = settings.iter().flat_map(|pair| ["--set", *pair]).collect();
+    let output = ottla(&[&["serve"], &arguments[..]].concat(), &[]);
+    let why = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{why}");
+    assert!(why.contains("does not say which cluster it is of"), "{why}");
+}
+
+#[test]
 fn health_fails_where_nobody_answers() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let listeners = format!("listeners=PLAINTEXT://{}", free.local_addr().expect("an address"));

@@ -43,6 +43,13 @@ pub enum StartError {
     /// The metadata log.
     #[error(transparent)]
     Boot(#[from] BootError),
+    /// A controller that does not know whom it belongs to.
+    #[error(
+        "the metadata log in {} is empty, and controller.quorum.bootstrap.servers alone does not say which cluster it is \
+         of. Name all voters in controller.quorum.voters, or format the folder with kafka-storage",
+        .0.display()
+    )]
+    Unformatted(PathBuf),
     /// The forming of a cluster.
     #[error(
         "the cluster cannot be formed: {0}; check controller.quorum.voters and the cluster ids of all its nodes"
@@ -114,8 +121,12 @@ async fn begin(
     shutdown: &CancellationToken,
 ) -> Result<Option<Begun>, StartError> {
     let dir = &config.log_dirs()[config.metadata_folder()?];
-    if !config.is_one_of_several() || !cluster::is_empty(env.disk.as_ref(), dir)? {
+    let knows_others = config.is_one_of_several() || !config.quorum.bootstrap_servers.is_empty();
+    if !knows_others || !cluster::is_empty(env.disk.as_ref(), dir)? {
         return Ok(Some(Begun::default()));
+    }
+    if !config.is_one_of_several() {
+        return Err(StartError::Unformatted(dir.clone()));
     }
     let meta = LogFolder::read_meta(env.disk.as_ref(), dir)?;
     let directory_id = match meta.as_ref().and_then(|meta| meta.directory_id) {
@@ -169,7 +180,7 @@ impl House {
         let registration =
             config.registration(env, cluster.cluster_id(), &folders, |listener| bound.local(listener));
         let broker_epoch = match config.quorum.roles {
-            // No broker epoch there is.
+            // A controller alone has no broker epoch.
             Roles::Controller => BrokerEpoch(-1),
             Roles::Combined => tokio::select! {
                 biased;

@@ -130,7 +130,7 @@ impl Newcomer {
             }
             let mut missing = Vec::new();
             for (id, peer) in &peers {
-                match introduce_of(env, peer).await {
+                match introduction_of(env, peer).await {
                     Some(introduction) => outcome = formation.handle_introduction(*id, introduction)?,
                     None => missing.push(id.0),
                 }
@@ -169,7 +169,7 @@ impl Newcomer {
     }
 }
 
-async fn introduce_of(env: &Env, peer: &Peer) -> Option<Introduction> {
+async fn introduction_of(env: &Env, peer: &Peer) -> Option<Introduction> {
     let deadline = env.clock.now().plus(ANSWER_WITHIN);
     match peer.call::<DescribeClusterRequest>(deadline, |_| introduction::ask()).await {
         Ok(answer) => introduction::hear(&answer.response),
