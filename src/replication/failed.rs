@@ -16,8 +16,10 @@ use crate::assignment::Assignment;
 
 /// One of them.
 pub(crate) struct FailedPartition {
-    assignment: Assignment,
-    why: OpenError,
+    pub(crate) assignment: Assignment,
+    /// Whether this node had never had it.
+    pub(crate) is_new: bool,
+    pub(crate) why: OpenError,
 }
 
 /// Why a log was not opened.
@@ -53,8 +55,13 @@ impl OpenError {
 pub(crate) struct Failed(Mutex<BTreeMap<TopicIdPartition, FailedPartition>>);
 
 impl Failed {
-    pub(crate) fn insert(&self, assignment: Assignment, why: OpenError) {
-        self.lock().insert(assignment.id, FailedPartition { assignment, why });
+    pub(crate) fn insert(&self, failed: FailedPartition) {
+        self.lock().insert(failed.assignment.id, failed);
+    }
+
+    /// Of one that failed, whether this node had never had it.
+    pub(crate) fn was_new(&self, id: TopicIdPartition) -> Option<bool> {
+        self.lock().get(&id).map(|failed| failed.is_new)
     }
 
     pub(crate) fn remove(&self, id: TopicIdPartition) {
@@ -62,10 +69,10 @@ impl Failed {
     }
 
     /// Takes those out that are to be tried again.
-    pub(crate) fn take_healing(&self) -> Vec<Assignment> {
+    pub(crate) fn take_healing(&self) -> Vec<FailedPartition> {
         let mut failed = self.lock();
         let healing = failed.extract_if(.., |_, failed| failed.why.may_heal());
-        healing.map(|(_, failed)| failed.assignment).collect()
+        healing.map(|(_, failed)| failed).collect()
     }
 
     /// The names of those in a log folder.

@@ -8,12 +8,12 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
 
-use model::{LeaderEpoch, Offset};
+use model::Offset;
 use storage::{Log, StorageError};
 use tracing::error;
 
 use crate::assignment::Assignment;
-use crate::failed::OpenError;
+use crate::failed::{FailedPartition, OpenError};
 use crate::{Partition, Replication};
 
 impl Replication {
@@ -42,23 +42,28 @@ impl Replication {
         while let Some(assignment) = assigned.get(next.fetch_add(1, Ordering::Relaxed)) {
             let _changing = self.changing.read().unwrap_or_else(PoisonError::into_inner);
             if self.is_missing(assignment) {
-                self.open_or_note(assignment);
+                self.open_or_note(assignment, self.is_new(assignment));
             }
         }
     }
 
-    pub(crate) fn open_or_note(&self, assignment: &Assignment) {
-        match self.open(assignment) {
+    /// Whether this node was given the partition just now, so that nothing of it can lie in a folder that is offline. What
+    /// is found at start may be of any age, whatever its leader epoch.
+    fn is_new(&self, assignment: &Assignment) -> bool {
+        self.failed.was_new(assignment.id).unwrap_or_else(|| self.is_open.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn open_or_note(&self, assignment: &Assignment, is_new: bool) {
+        match self.open(assignment, is_new) {
             Ok(()) => self.failed.remove(assignment.id),
-            Err(error) => {
-                error!(partition = %assignment.name, %error, "a partition could not be opened");
-                self.failed.insert(assignment.clone(), error);
+            Err(why) => {
+                error!(partition = %assignment.name, error = %why, "a partition could not be opened");
+                self.failed.insert(FailedPartition { assignment: assignment.clone(), is_new, why });
             }
         }
     }
 
-    fn open(&self, assignment: &Assignment) -> Result<(), OpenError> {
-        let is_new = assignment.leader_epoch == LeaderEpoch(0);
+    fn open(&self, assignment: &Assignment, is_new: bool) -> Result<(), OpenError> {
         let at = self.folders.choose(&assignment.name, is_new).ok_or(OpenError::NoFolder)?;
         let folder = self.folders.get(at);
         let now = self.env.clock.wall();

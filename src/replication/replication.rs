@@ -15,7 +15,7 @@ use tracing::{error, info, warn};
 
 use crate::assignment::{Assignment, Change, Settings};
 use crate::blocking::blocking;
-use crate::failed::Failed;
+use crate::failed::{Failed, FailedPartition};
 use crate::folders::{FolderDescription, Folders};
 use crate::partitions::Partitions;
 use crate::recovery_debt::RecoveryDebt;
@@ -191,8 +191,8 @@ impl Replication {
             return;
         }
         let _changing = self.changing.write().unwrap_or_else(PoisonError::into_inner);
-        for assignment in self.failed.take_healing() {
-            self.open_or_note(&assignment);
+        for FailedPartition { assignment, is_new, .. } in self.failed.take_healing() {
+            self.open_or_note(&assignment, is_new);
             self.assign(&assignment);
         }
     }

@@ -306,13 +306,29 @@ fn a_partition_that_may_lie_in_an_offline_folder_does_not_begin_anew_in_another(
     node.kill();
     node.disk().fail(Kind::Name, "/d/orders-0", 0, 1);
     world.run(async {
-        let case = Case::start_in(&["/d", "/e"], &node, &topic_in_epoch(1)).await;
+        let case = Case::start_in(&["/d", "/e"], &node, &topic_in_epoch(0)).await;
         assert_eq!(case.missing(), Some(PartitionError::Offline));
-        case.replication.apply_all(&image(&topic_in_epoch(2)).0).await;
+        let (later, change) = image(&topic_in_epoch(0));
+        case.replication.apply(&later, &change).await;
+        case.replication.apply_all(&later).await;
         assert_eq!(case.missing(), Some(PartitionError::Offline));
         let id = model::TopicIdPartition { topic_id: TOPIC, partition: 0 };
         assert_eq!(case.replication.partition_by_id(id).err(), Some(PartitionError::Offline));
         assert!(!case.env.disk.exists(Path::new("/e/orders-0")).expect("a disk"));
+    });
+}
+
+#[test]
+fn a_partition_that_is_new_begins_in_a_folder_that_works() {
+    let (world, node) = world();
+    world.run(async {
+        let case = Case::start_in(&["/d", "/e"], &node, &[]).await;
+        node.disk().fail(Kind::Name, "/d/orders-0", 0, u64::MAX);
+        let (image, created) = image(&topic());
+        case.replication.apply(&image, &created).await;
+        case.replication.apply_all(&image).await;
+        assert_eq!(case.missing(), None);
+        assert!(case.env.disk.exists(Path::new("/e/orders-0")).expect("a disk"));
     });
 }
 
