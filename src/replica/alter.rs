@@ -53,10 +53,10 @@ impl Replica {
     }
 
     /// A follower has just fetched. Only then: one that was removed because it is silent would join again at once.
-    pub(crate) fn expand_isr(&mut self, by: NodeId) {
+    pub(crate) fn expand_isr(&mut self, log: &impl LogView, by: NodeId) {
         if let Role::Leader(leader) = &mut self.role
             && leader.isr.is_free(self.now)
-            && leader.may_join(by, self.high_watermark)
+            && leader.may_join(by, self.high_watermark, log.log_start())
         {
             let mut isr = leader.isr.committed().clone();
             isr.insert(by);

@@ -82,14 +82,16 @@ impl LeaderState {
         }
     }
 
-    /// Whether this replica may join the ISR: it has everything that is or was ever committed.
-    pub(crate) fn may_join(&self, id: NodeId, high_watermark: Offset) -> bool {
+    /// Whether this replica may join the ISR: it has everything that is or was ever committed, and nothing of what is
+    /// deleted here, for no epoch tells any more whether that is the same there.
+    pub(crate) fn may_join(&self, id: NodeId, high_watermark: Offset, log_start: Offset) -> bool {
         let below_start = self.mutation.is(Mutant::ExpandBelowEpochStart);
         let least = if below_start { high_watermark } else { high_watermark.max(self.epoch_start) };
         let has_all = |follower: &Progress| follower.end().is_some_and(|end| end >= least);
-        let follower = self.followers.get(&id);
-        !self.isr.committed().contains(&id)
-            && follower.is_some_and(|follower| self.is_eligible(follower) && has_all(follower))
+        let has_deleted = |follower: &Progress| follower.log_start().is_none_or(|start| start < log_start);
+        let may_join =
+            |follower: &Progress| self.is_eligible(follower) && has_all(follower) && !has_deleted(follower);
+        !self.isr.committed().contains(&id) && self.followers.get(&id).is_some_and(may_join)
     }
 
     pub(crate) fn is_eligible(&self, follower: &Progress) -> bool {

@@ -60,7 +60,7 @@ impl Replica {
             let fetched = Fetched { offset, log_start, broker_epoch: from.broker_epoch };
             leader.handle_fetch(now, from.replica, fetched, log.log_end());
         }
-        self.expand_isr(from.replica);
+        self.expand_isr(log, from.replica);
         self.settle(log);
     }
 

@@ -188,6 +188,19 @@ fn a_replica_below_the_epochs_start_does_not_join_though_it_has_all_that_is_know
 }
 
 #[test]
+fn a_replica_that_still_has_what_is_deleted_joins_once_it_has_deleted_it_too() {
+    let mut bench = leader_of_two();
+    bench.disk.advance_log_start(Offset(10));
+    bench.fetched_by(3, 10);
+    assert_eq!(bench.done(), [""; 0], "nothing tells any more whether it is the same");
+    let mut fetch = bench.follower_fetch(3, 10);
+    fetch.log_start = Offset(10);
+    bench.replica.handle_follower_fetch(bench.now, &bench.disk, &fetch);
+    bench.act();
+    assert_eq!(bench.done(), ["ask for ISR [1, 2, 3]"]);
+}
+
+#[test]
 fn a_replica_that_may_not_join_is_neither_asked_for_nor_waited_for() {
     let mut bench = leader_of_two();
     bench.metadata(|state| state.replicas[2].is_active = false);
