@@ -73,6 +73,44 @@ fn a_folder_of_another_cluster_is_refused_with_cause_and_remedy_and_stays_as_it_
     assert_eq!(cluster_id(&node), before);
 }
 
+#[test]
+fn partitions_without_their_metadata_log_are_refused_and_stay_as_they_are() {
+    let mut node = Node::start();
+    node.stop(Signal::TERM);
+    let [partition, metadata, away] =
+        ["greetings-0", "__cluster_metadata-0", "away"].map(|name| node.data().join(name));
+    std::fs::create_dir(&partition).expect("a folder");
+    std::fs::rename(&metadata, &away).expect("moved away");
+    let said = refused(&node);
+    assert!(said.contains("has no metadata log") && said.contains("metadata.log.dir"), "{said}");
+    assert!(partition.exists() && !metadata.exists());
+    std::fs::rename(&away, &metadata).expect("restored");
+    node.restart();
+}
+
+#[test]
+fn a_reserved_directory_id_is_refused_with_its_file() {
+    let mut node = Node::start();
+    node.stop(Signal::TERM);
+    let path = node.data().join("meta.properties");
+    let text = std::fs::read_to_string(&path).expect("a file");
+    let (before, after) = text.split_once("directory.id=").expect("an id");
+    std::fs::write(&path, format!("{before}directory.id=AAAAAAAAAAAAAAAAAAAAAQ{}", &after[22..]))
+        .expect("written");
+    let said = refused(&node);
+    assert!(
+        said.contains("meta.properties: has the directory.id") && said.contains("restore the file"),
+        "{said}"
+    );
+}
+
+/// What a node says that does not start.
+fn refused(node: &Node) -> String {
+    let output = node.command("serve").output().expect("it runs");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
 fn cluster_id(node: &Node) -> String {
     let id = node.start.iter().find_map(|line| Some(line.split_once("cluster_id=")?.1));
     id.expect("a line with the cluster's id").split(' ').next().expect("a word").to_owned()

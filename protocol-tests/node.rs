@@ -1,6 +1,7 @@
 //! A node for tests: the real binary as a process, on a port and in a folder of its own.
 
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -50,6 +51,11 @@ impl Node {
     /// Starts it again, on the same port and folder.
     pub(crate) fn restart(&mut self) {
         (self.process, self.start) = launch(&self.folder, &self.address);
+    }
+
+    /// Its log folder.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
     }
 
     /// Runs another command of the binary with this node's configuration.

@@ -2,7 +2,7 @@
 //!
 //! The listeners are bound first, so that a client that comes early waits instead of failing, and serve last.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use api::{Forming, Node};
 use cluster::{Beginning, BootError, Cluster, FatalError, FormationError, Newcomer, RegistrationError};
 use env::Env;
 use host::{HostClock, HostDisk, HostExec, HostRng};
-use model::{BrokerEpoch, ClusterId, DirectoryId, Limits};
+use model::{BrokerEpoch, DirectoryId, Limits};
 use replication::Replication;
 use server::{Bound, Server};
 use shards::Shards;
-use storage::{FolderError, LogFolder, MetaProperties, TailBudget};
+use storage::{FolderError, LogFolder};
 use telemetry::Registry;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -24,6 +24,7 @@ use transport::{TcpConfig, TcpNet};
 
 use crate::announce;
 use crate::config::{Config, ConfigError, Roles};
+use crate::log_folders;
 
 /// How long tasks may take to end after everything was told to.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -107,11 +108,11 @@ fn host_env(exec: HostExec, tcp: TcpConfig) -> Env {
 
 /// How the metadata of this node begins.
 #[derive(Default)]
-struct Begun {
+pub(crate) struct Begun {
     /// What a newcomer among several voters found out with them; none where there is nothing to find out.
-    beginning: Option<Beginning>,
+    pub(crate) beginning: Option<Beginning>,
     /// The id of the metadata log's folder, where it is known already.
-    directory_id: Option<DirectoryId>,
+    pub(crate) directory_id: Option<DirectoryId>,
 }
 
 /// Lets a node with an empty metadata log form a cluster with the other voters. None where it was told to stop meanwhile.
@@ -163,7 +164,7 @@ struct House {
 impl House {
     async fn build(env: &Env, config: &Config, bound: &Bound, begun: Begun) -> Result<Self, StartError> {
         let (closing, (tell_fatal, mut fatal)) = (CancellationToken::new(), oneshot::channel());
-        let (cluster_id, folders) = open_folders(env, config, &begun)?;
+        let (cluster_id, folders) = log_folders::open(env, config, &begun)?;
         let replication = Replication::start(env, config.replication(), folders.clone(), &closing);
         let shards = Shards::start(env, config.shards(), replication.clone(), &closing);
         let metadata_folder = &folders[config.metadata_folder()?];
@@ -219,63 +220,4 @@ impl House {
         }
         Ok(())
     }
-}
-
-/// Opens all log folders, as one cluster's and node's; the first start gives them their ids. One whose disk failed is
-/// offline from the start, as it would be had it failed later; only the metadata log's must work.
-fn open_folders(
-    env: &Env,
-    config: &Config,
-    begun: &Begun,
-) -> Result<(ClusterId, Vec<Arc<LogFolder>>), StartError> {
-    let (dirs, metadata) = (config.log_dirs(), config.metadata_folder()?);
-    let found = dirs.iter().map(|dir| readable_meta(env, dir)).collect::<Result<Vec<_>, _>>()?;
-    let formed = begun.beginning.as_ref().map(|beginning| &beginning.cluster_id);
-    let cluster_id = settle_cluster_id(&dirs, &found, formed.or(config.cluster_id.as_ref()))?
-        .unwrap_or_else(|| ClusterId::from(env.rng.uuid().to_string()));
-    let tail = TailBudget::new(config.memory.tail_bytes());
-    let open = |(at, dir): (usize, &PathBuf)| {
-        let known = begun.directory_id.filter(|_| at == metadata);
-        let identity = MetaProperties {
-            cluster_id: cluster_id.clone(),
-            node_id: config.node_id(),
-            directory_id: Some(known.unwrap_or_else(|| env.rng.uuid())),
-        };
-        let disk = &env.disk;
-        match LogFolder::open(disk.clone(), dir, &identity, tail.clone()) {
-            Err(error @ FolderError::Io { .. }) if at != metadata => {
-                Ok(LogFolder::offline_from_start(disk.clone(), dir, &identity, &error))
-            }
-            opened => opened,
-        }
-    };
-    let folders = dirs.iter().enumerate().map(|folder| open(folder).map(Arc::new));
-    let folders = folders.collect::<Result<_, _>>()?;
-    Ok((cluster_id, folders))
-}
-
-/// What a folder's `meta.properties` says; none where it is not there or its disk failed.
-fn readable_meta(env: &Env, dir: &Path) -> Result<Option<MetaProperties>, FolderError> {
-    match LogFolder::read_meta(env.disk.as_ref(), dir) {
-        Err(FolderError::Io { .. }) => Ok(None),
-        result => result,
-    }
-}
-
-/// The id that all folders have and `told` does not contradict; looked at before anything is written to one of them.
-fn settle_cluster_id(
-    dirs: &[PathBuf],
-    found: &[Option<MetaProperties>],
-    told: Option<&ClusterId>,
-) -> Result<Option<ClusterId>, FolderError> {
-    let mut settled = told;
-    for (dir, meta) in dirs.iter().zip(found) {
-        let Some(found) = meta.as_ref().map(|meta| &meta.cluster_id) else { continue };
-        let expected = *settled.get_or_insert(found);
-        if expected != found {
-            let (found, expected) = (found.clone(), expected.clone());
-            return Err(FolderError::OtherCluster { folder: dir.clone(), found, expected });
-        }
-    }
-    Ok(settled.cloned())
 }

@@ -8,5 +8,6 @@ pub mod health;
 pub mod serve;
 
 mod announce;
+mod log_folders;
 mod logging;
 mod memory;

@@ -37,6 +37,7 @@ pub use boot::{Boot, boot};
 pub use cluster::{Cluster, Config, QuorumConfig};
 pub use description::{QuorumDescription, QuorumReplica};
 pub use error::{BootError, ClusterError, FatalError};
-pub use newcomer::{Beginning, Newcomer, directory_id, is_empty};
+pub use metadata_log::topic_partition as metadata_partition;
+pub use newcomer::{Beginning, Newcomer, directory_id, has_log, is_empty};
 pub use quorum::{Config as Timing, Endpoint, FormationError};
 pub use registration::{RegistrationError, register};

@@ -23,7 +23,7 @@ pub(crate) const TOPIC_ID: Uuid = Uuid([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
 const LOOK_FOR_SPACE: Duration = Duration::from_secs(1);
 
 /// The topic's one partition.
-pub(crate) fn topic_partition() -> TopicPartition {
+pub fn topic_partition() -> TopicPartition {
     TopicPartition::new("__cluster_metadata", 0)
 }
 

@@ -56,6 +56,19 @@ pub fn is_empty(disk: &dyn Disk, log_dir: &Path) -> Result<bool, BootError> {
     found.map_err(|cause| BootError::Io { path, cause })
 }
 
+/// Whether there is a metadata log in a log folder.
+///
+/// # Errors
+/// The disk failed.
+pub fn has_log(disk: &dyn Disk, log_dir: &Path) -> Result<bool, BootError> {
+    let path = log_dir.join(metadata_log::topic_partition().to_string());
+    match disk.list(&path) {
+        Ok(entries) => Ok(!entries.is_empty()),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(cause) => Err(BootError::Io { path, cause }),
+    }
+}
+
 /// The directory id that a log folder will have: kept from an earlier try, or new and written down.
 ///
 /// # Errors

@@ -57,8 +57,7 @@ impl Partition {
 
     /// Whether an id says something of folders instead of naming one (Kafka: `DirectoryId.reserved`).
     pub fn is_reserved(directory: DirectoryId) -> bool {
-        let (head, last) = directory.0.split_at(15);
-        head.iter().all(|byte| *byte == 0) && last[0] < 100
+        directory.is_reserved()
     }
 
     /// Whether `node` has a replica.

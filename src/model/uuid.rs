@@ -22,6 +22,11 @@ impl Uuid {
         *self == Self::ZERO
     }
 
+    /// Whether it is one of the hundred that name nothing by themselves (Kafka: `DirectoryId.reserved`).
+    pub fn is_reserved(&self) -> bool {
+        u128::from_be_bytes(self.0) < 100
+    }
+
     /// A version 4 UUID out of 16 random bytes.
     pub fn from_random(mut bytes: [u8; 16]) -> Self {
         bytes[6] = (bytes[6] & 0x0f) | 0x40;

@@ -144,9 +144,11 @@ impl Replication {
             for stray in found.iter().filter(|found| is_stray(image, found)) {
                 let partition = &stray.topic_partition;
                 match folder.logs.set_aside(stray) {
-                    Ok(()) => {
-                        warn!(%partition, "the cluster does not know this partition any more: its folder is set aside");
-                    }
+                    Ok(kept) => warn!(
+                        %partition, folder = %kept.display(),
+                        "the cluster does not know this partition any more: its folder is set aside and kept. Delete it; or, \
+                         if the metadata log was lost, restore that and give the folder its old name again"
+                    ),
                     Err(error) => error!(%partition, %error, "a stray partition cannot be set aside"),
                 }
             }

@@ -257,6 +257,33 @@ pub enum FolderError {
         /// What the broker is.
         expected: model::ClusterId,
     },
+    /// The folders are of two clusters.
+    #[error(
+        "Invalid cluster.id in: {folder}/meta.properties. Expected {expected} as in {other}, but read {found}: log.dirs has \
+         folders of two clusters. Take one of the two out of log.dirs"
+    )]
+    TwoClusters {
+        /// The log folder.
+        folder: PathBuf,
+        /// What its `meta.properties` says.
+        found: model::ClusterId,
+        /// A log folder before it.
+        other: PathBuf,
+        /// What that one's `meta.properties` says.
+        expected: model::ClusterId,
+    },
+    /// Partitions without the metadata that knows them.
+    #[error(
+        "log folder {folder} has partitions, but {metadata} has no metadata log (__cluster_metadata-0), without which nobody \
+         knows what they are. Restore it there, or set metadata.log.dir to the log folder that has it; to begin anew, move \
+         the partitions away"
+    )]
+    NoMetadata {
+        /// The log folder with partitions.
+        folder: PathBuf,
+        /// The log folder where the metadata log should be.
+        metadata: PathBuf,
+    },
     /// It is of another node.
     #[error(
         "log folder {folder} belongs to node {found}, not {expected}; set node.id={found} or use an empty folder"
@@ -292,10 +319,11 @@ pub enum FolderError {
 impl From<&FolderError> for ErrorCode {
     fn from(error: &FolderError) -> Self {
         match error {
-            FolderError::Locked { .. } | FolderError::Damaged { .. } | FolderError::Io { .. } => {
-                Self::KafkaStorageError
-            }
-            FolderError::OtherCluster { .. } => Self::InconsistentClusterId,
+            FolderError::Locked { .. }
+            | FolderError::Damaged { .. }
+            | FolderError::NoMetadata { .. }
+            | FolderError::Io { .. } => Self::KafkaStorageError,
+            FolderError::OtherCluster { .. } | FolderError::TwoClusters { .. } => Self::InconsistentClusterId,
             FolderError::OtherNode { .. } => Self::InvalidRegistration,
         }
     }

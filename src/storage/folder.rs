@@ -17,7 +17,7 @@
 //! Kafka: `LogManager`; KIP-112, KIP-858.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use env::{Disk, write_atomic};
@@ -85,6 +85,19 @@ impl LogFolder {
     /// The disk failed.
     pub fn make(disk: &dyn Disk, folder: &Path) -> io::Result<()> {
         make_folder(disk, folder)
+    }
+
+    /// The partitions that have a folder in it, by name. Takes no lock.
+    ///
+    /// # Errors
+    /// The folder cannot be listed.
+    pub fn names(disk: &dyn Disk, folder: &Path) -> Result<Vec<TopicPartition>, FolderError> {
+        let entries = disk.list(folder).map_err(|error| failed(folder, folder, &error))?;
+        let name = |entry: &env::Entry| match PartitionFolder::parse(&entry.name) {
+            Some(PartitionFolder::Partition(name)) if entry.is_dir => Some(name),
+            _ => None,
+        };
+        Ok(entries.iter().filter_map(name).collect())
     }
 
     /// Takes the folder into use, and makes it if it is not there. `identity` says whose it must be, and the directory id that
@@ -260,12 +273,17 @@ impl LogFolder {
 
     /// Sets a partition's folder aside that the cluster does not know any more: it is kept for an operator to look at,
     /// and does not stand in the way of a new topic of that name. It must not be open.
-    pub fn set_aside(&self, stray: &FoundLog) -> Result<(), StorageError> {
+    /// Gives back where it is then.
+    pub fn set_aside(&self, stray: &FoundLog) -> Result<PathBuf, StorageError> {
         self.state.check()?;
         let from = self.state.path.join(stray.topic_partition.to_string());
-        let name = names::stray_name(&stray.topic_partition, stray.topic_id.unwrap_or_default());
-        self.state.checked(&from, self.state.disk.rename(&from, &self.state.path.join(name)))?;
-        self.state.checked(&self.state.path, self.state.disk.sync_dir(&self.state.path))
+        let to = self
+            .state
+            .path
+            .join(names::stray_name(&stray.topic_partition, stray.topic_id.unwrap_or_default()));
+        self.state.checked(&from, self.state.disk.rename(&from, &to))?;
+        self.state.checked(&self.state.path, self.state.disk.sync_dir(&self.state.path))?;
+        Ok(to)
     }
 
     /// Ends the use of the folder in order. All logs must have been closed; `logs` are what they came to.

@@ -40,7 +40,10 @@ impl MetaProperties {
             }
             None => return Err("has no version".to_owned()),
         }
-        let directory_id = value("directory.id").map(|id| id.parse().map_err(|_| wrong("directory.id", id)));
+        let directory_id = value("directory.id").map(|id| match id.parse::<DirectoryId>() {
+            Ok(id) if id.is_reserved() => Err(format!("has the directory.id {id}, which is reserved")),
+            parsed => parsed.map_err(|_| wrong("directory.id", id)),
+        });
         let node_id = value("node.id").ok_or("has no node.id")?;
         Ok(Self {
             cluster_id: value("cluster.id").filter(|id| !id.is_empty()).ok_or("has no cluster.id")?.into(),
@@ -90,12 +93,12 @@ mod tests {
 
     #[test]
     fn kafkas_file_is_understood() {
-        let text = "#\n#Mon Nov 30 09:00:00 UTC 2026\nnode.id=3\ndirectory.id=AAAAAAAAAAAAAAAAAAAAAQ\nversion=1\ncluster.id=a\\=b\n";
+        let text = "#\n#Mon Nov 30 09:00:00 UTC 2026\nnode.id=3\ndirectory.id=AAAAAAAAAAAAAAAAAAAAZA\nversion=1\ncluster.id=a\\=b\n";
         let meta = MetaProperties::parse(text.as_bytes()).unwrap();
         let expected = MetaProperties {
             cluster_id: "a=b".into(),
             node_id: NodeId(3),
-            directory_id: Some(model::Uuid(1u128.to_be_bytes())),
+            directory_id: Some(model::Uuid(100u128.to_be_bytes())),
         };
         assert_eq!(meta, expected);
         assert_eq!(MetaProperties::parse(meta.encode().as_bytes()), Ok(meta));
@@ -109,5 +112,13 @@ mod tests {
         let with_half_an_id = "version=1\nnode.id=1\ncluster.id=c\ndirectory.id=AAAA\n";
         assert!(MetaProperties::parse(with_half_an_id.as_bytes()).is_err());
         assert!(MetaProperties::parse(&[0xfe; 40]).is_err());
+    }
+
+    #[test]
+    fn a_reserved_directory_id_is_an_error() {
+        for id in [0u128, 1, 99].map(|id| model::Uuid(id.to_be_bytes())) {
+            let text = format!("version=1\nnode.id=1\ncluster.id=c\ndirectory.id={id}\n");
+            assert!(MetaProperties::parse(text.as_bytes()).is_err_and(|why| why.contains("is reserved")));
+        }
     }
 }
