@@ -102,3 +102,39 @@ fn completions_name_the_commands() {
 fn a_command_line_that_is_none_has_exit_code_2() {
     assert_eq!(ottla(&["--no-such-flag"], &[]).status.code(), Some(2));
 }
+
+#[test]
+fn a_word_that_is_no_command_and_no_file_is_refused_with_what_was_meant() {
+    for (arguments, words) in [
+        (&["sevre"][..], "did you mean serve?"),
+        (&["--set", "a=b", "config"][..], "the command comes first"),
+    ] {
+        let output = ottla(arguments, &[]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains(words), "{said}");
+    }
+}
+
+#[test]
+fn a_log_folder_that_is_a_file_is_refused_with_its_whole_path() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let log_dirs = format!("log.dirs={}", file.path().display());
+    let output = ottla(&["serve", "--set", "listeners=PLAINTEXT://127.0.0.1:0", "--set", &log_dirs], &[]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        !output.status.success() && said.contains("log.dirs must name folders, and this is a file"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_port_that_is_taken_is_refused_with_what_helps() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let listeners = format!("listeners=PLAINTEXT://{}", taken.local_addr().expect("an address"));
+    let folder = tempfile::tempdir().expect("a folder");
+    let log_dirs = format!("log.dirs={}", folder.path().display());
+    let output = ottla(&["serve", "--set", &listeners, "--set", &log_dirs], &[]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("another process listens there"), "{said}");
+}

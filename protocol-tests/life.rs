@@ -56,6 +56,8 @@ fn a_second_node_in_the_same_folder_is_refused() {
     let node = Node::start();
     let other = node.command("serve").output().expect("an end");
     assert_eq!(other.status.code(), Some(1), "{other:?}");
+    let said = String::from_utf8_lossy(&other.stdout);
+    assert!(said.contains("is used by another process"), "{said}");
 }
 
 #[test]

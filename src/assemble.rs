@@ -85,7 +85,13 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> Result<(), Star
 /// Why it does not start, or cannot go on.
 pub async fn run_in(env: Env, config: Config, shutdown: CancellationToken) -> Result<(), StartError> {
     let Some(begun) = begin(&env, &config, &shutdown).await? else { return Ok(()) };
-    let bound = Bound::bind(env.clone(), config.server()).await?;
+    let bound = match Bound::bind(env.clone(), config.server()).await {
+        Ok(bound) => bound,
+        Err(error) => {
+            log_folders::refuse_used(&env, &config)?;
+            return Err(error.into());
+        }
+    };
     let mut house = tokio::select! {
         biased;
         // It may be waiting for space on its disk.

@@ -101,6 +101,20 @@ pub enum ConfigError {
     /// Connections of an address that is none.
     #[error("max.connections.per.ip.overrides has the entry {0}, which is not of the form ADDRESS:COUNT")]
     NotAnOverride(String),
+    /// A value that stands elsewhere, and nobody said where.
+    #[error(
+        "{origin}: {error}. ${{…}} stands for another value only where config.providers names a provider for it"
+    )]
+    Unresolved { origin: String, error: BrokerConfigError },
+    /// A provider without its class.
+    #[error(
+        "config.providers names {name}, and config.providers.{name}.class is not set: set it to \
+         org.apache.kafka.common.config.provider.EnvVarConfigProvider, or to FileConfigProvider or DirectoryConfigProvider there"
+    )]
+    NoProviderClass { name: String },
+    /// No listener at all.
+    #[error("{origin}: listeners is empty. Name one, like PLAINTEXT://127.0.0.1:9092, or leave the key out")]
+    NoListeners { origin: String },
     /// The listeners are wrong.
     #[error(transparent)]
     Listeners(#[from] ListenerError),
@@ -445,6 +459,19 @@ mod tests {
             "environment variable KAFKA_NODE_ID: Invalid value x for configuration node.id: Not a number of type INT"
         );
         assert_eq!(refusal(&[], &["a"]), "--set a is not of the form KEY=VALUE");
+        assert!(refusal(&[], &["listeners="]).contains("listeners is empty. Name one"));
+        assert!(
+            refusal(&[], &["node.id=${env:X}"])
+                .contains("node.id: Not a number of type INT. ${…} stands for")
+        );
+        assert!(refusal(&[], &["config.providers=env"]).contains("config.providers.env.class is not set"));
+    }
+
+    #[test]
+    fn keys_of_kafkas_authorizer_are_known_and_not_acted_on() {
+        let config = loaded(&[("KAFKA_SUPER_USERS", "User:a")], &["allow.everyone.if.no.acl.found=true"]);
+        let keys = ["allow.everyone.if.no.acl.found", "super.users"].map(str::to_owned);
+        assert_eq!(config.remarks, [Remark::Later(keys.to_vec())]);
     }
 
     #[test]

@@ -21,12 +21,18 @@ const CORRELATION_ID: i32 = 0x0771a;
 #[derive(Debug, thiserror::Error)]
 pub enum HealthError {
     /// Nobody answers.
-    #[error("no answer from {address}: {error}")]
+    #[error("no answer from {address}: {error}; is a node running, with this configuration?")]
     NoAnswer {
         /// Who was asked.
         address: Address,
         /// What came instead.
         error: io::Error,
+    },
+    /// Somebody listens and does not answer.
+    #[error("no answer from {address} within {} s; its log says why, if it is a node", PATIENCE.as_secs())]
+    Late {
+        /// Who was asked.
+        address: Address,
     },
     /// Something answers that is not a broker, or one in trouble.
     #[error("{address} answers ApiVersions with error code {code}")]
@@ -51,7 +57,15 @@ pub fn check(config: &Config) -> Result<Address, HealthError> {
     match ask(&address) {
         Ok(0) => Ok(address),
         Ok(code) => Err(HealthError::Refused { address, code }),
-        Err(error) => Err(HealthError::NoAnswer { address, error }),
+        Err(error) => Err(no_answer(address, error)),
+    }
+}
+
+fn no_answer(address: Address, error: io::Error) -> HealthError {
+    match error.kind() {
+        // A read that takes too long is EAGAIN.
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => HealthError::Late { address },
+        _ => HealthError::NoAnswer { address, error },
     }
 }
 
@@ -133,6 +147,13 @@ mod tests {
     fn an_answer_that_is_not_kafkas_is_none() {
         assert!(answered_with(b"HTTP/1.1 400 Bad Request".to_vec()).is_err());
         assert!(answered_with(Vec::new()).is_err());
+    }
+
+    #[test]
+    fn a_node_that_hangs_is_said_to_be_late() {
+        let address = Address { host: "a".to_owned(), port: 1 };
+        let why = no_answer(address, io::ErrorKind::WouldBlock.into()).to_string();
+        assert!(why.starts_with("no answer from a:1 within 3 s"), "{why}");
     }
 
     #[test]

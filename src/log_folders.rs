@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use env::Env;
 use model::{ClusterId, TopicPartition};
+use rustix::fs::{Access, access};
 use storage::{FolderError, LogFolder, MetaProperties, TailBudget};
 
 use crate::assemble::{Begun, StartError};
@@ -46,6 +47,30 @@ pub(crate) fn open(
     let folders = dirs.iter().enumerate().map(|folder| opened(folder).map(Arc::new));
     let folders = folders.collect::<Result<_, _>>()?;
     Ok((cluster_id, folders))
+}
+
+/// Where a listener cannot be bound: a node that has the folder already is the better explanation.
+pub(crate) fn refuse_used(env: &Env, config: &Config) -> Result<(), FolderError> {
+    match config.log_dirs().into_iter().find(|dir| LogFolder::is_used(env.disk.as_ref(), dir)) {
+        Some(folder) => Err(FolderError::Locked { folder }),
+        None => Ok(()),
+    }
+}
+
+/// An error of a folder on this machine as a person needs it: with whole paths, the user, and what helps.
+pub(crate) fn explained(error: &StartError) -> String {
+    let StartError::Folder(FolderError::Io { folder, path, cause }) = error else { return error.to_string() };
+    let whole = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+    let there = whole.ancestors().find(|path| path.exists());
+    let remedy = if folder.ancestors().any(Path::is_file) {
+        "log.dirs must name folders, and this is a file".to_owned()
+    } else if there.is_some_and(|path| access(path, Access::WRITE_OK).is_err()) {
+        let user = rustix::process::geteuid().as_raw();
+        format!("the user with id {user} must be able to write there: change its owner, or log.dirs")
+    } else {
+        "check the disk and its mount".to_owned()
+    };
+    format!("{} cannot be used: {cause}; {remedy}", whole.display())
 }
 
 /// What a folder's `meta.properties` says; none where it is not there or its disk failed.
@@ -86,7 +111,8 @@ fn settle_cluster_id(
 /// Several controllers have it from one another.
 fn require_metadata(env: &Env, config: &Config, dirs: &[PathBuf], metadata: usize) -> Result<(), StartError> {
     let disk = env.disk.as_ref();
-    if config.quorum.roles != Roles::Combined || cluster::has_log(disk, &dirs[metadata])? {
+    // What cannot be read is told when it is opened.
+    if config.quorum.roles != Roles::Combined || cluster::has_log(disk, &dirs[metadata]).unwrap_or(true) {
         return Ok(());
     }
     for folder in dirs {

@@ -5,12 +5,13 @@
 
 use std::fmt::Display;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
+use metadata::config::suggest;
 use ottla::config::{self, Config, Sources};
 use ottla::{health, serve};
 
@@ -71,6 +72,10 @@ struct Told {
 
 fn main() -> ExitCode {
     let command_line = CommandLine::parse();
+    if let Some(error) = command_line.serve.file.as_deref().and_then(no_command) {
+        eprintln!("ottla: {error}");
+        return ExitCode::from(2);
+    }
     match command_line.command.unwrap_or(Command::Serve(command_line.serve)) {
         Command::Serve(told) => told.with_config(serve::serve),
         Command::Config(told) => told.with_config(|config| print(&table(&config))),
@@ -90,6 +95,20 @@ impl Told {
             Err(error) => refuse(&error),
         }
     }
+}
+
+/// Why a word that stands where a command or a file may stand is neither; none if it may be a file.
+fn no_command(word: &Path) -> Option<String> {
+    let name = word.to_str().filter(|name| !name.contains(['.', '/']) && !word.exists())?;
+    let command = CommandLine::command();
+    let names: Vec<&str> =
+        command.get_subcommands().filter(|each| !each.is_hide_set()).map(clap::Command::get_name).collect();
+    if names.contains(&name) {
+        return Some(format!("the command comes first: ottla {name} --set KEY=VALUE"));
+    }
+    let near = suggest(name, names.iter().copied());
+    let meant = near.map_or_else(String::new, |near| format!(", did you mean {near}?"));
+    Some(format!("{name} is neither a command nor a file{meant}\nCommands: {}", names.join(", ")))
 }
 
 fn health(config: Config) -> ExitCode {

@@ -13,6 +13,7 @@ use tracing::{error, info, warn};
 use crate::announce;
 use crate::assemble::{self, StartError};
 use crate::config::Config;
+use crate::log_folders;
 use crate::memory::Memory;
 
 /// Runs the node of this configuration.
@@ -29,9 +30,12 @@ pub fn serve(mut config: Config) -> ExitCode {
         }
     };
     match runtime.block_on(until_stopped(config, signals)) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => {
+            info!("stopped");
+            ExitCode::SUCCESS
+        }
         Err(error) => {
-            error!("{error}");
+            error!("{}", log_folders::explained(&error));
             ExitCode::FAILURE
         }
     }

@@ -78,11 +78,22 @@ impl Layer {
                 Err(BrokerConfigError::Unknown { name, near }) if self.strictness == Strictness::Lenient => {
                     remarks.unknown(name, near);
                 }
-                Err(error) => return Err(ConfigError::Key { origin: self.origin.clone(), error }),
+                Err(error) => return Err(self.refusal(key, value, error)),
                 Ok(_) => {}
             }
         }
         Ok(())
+    }
+
+    fn refusal(&self, key: &str, value: &str, error: BrokerConfigError) -> ConfigError {
+        let origin = self.origin.clone();
+        match error {
+            _ if key == "listeners" && value.trim().is_empty() => ConfigError::NoListeners { origin },
+            BrokerConfigError::Invalid(_) if value.contains("${") => {
+                ConfigError::Unresolved { origin, error }
+            }
+            error => ConfigError::Key { origin, error },
+        }
     }
 }
 

@@ -44,6 +44,9 @@ pub enum ListenerError {
         "Unable to parse {text} to a broker endpoint: {key} is a list of NAME://HOST:PORT, like PLAINTEXT://127.0.0.1:9092"
     )]
     Unparsable { key: &'static str, text: String },
+    /// More than 16 bits.
+    #[error("Unable to parse {text} to a broker endpoint: the port in {key} must be between 0 and 65535")]
+    BadPort { key: &'static str, text: String },
     /// Two listeners of one name.
     #[error("Each listener must have a different name, {key}: {list}")]
     SameName { key: &'static str, list: String },
@@ -54,7 +57,8 @@ pub enum ListenerError {
     SamePort { list: String },
     /// A name without a protocol.
     #[error(
-        "No security protocol defined for listener {name}. Add {name}:PLAINTEXT to listener.security.protocol.map"
+        "No security protocol defined for listener {name}. Listeners are NAME://HOST:PORT, like PLAINTEXT://127.0.0.1:9092; \
+         for a name of your own add {name}:PLAINTEXT to listener.security.protocol.map"
     )]
     NoProtocol { name: String },
     /// The map is not one.
@@ -197,15 +201,22 @@ fn for_clients_and_brokers(layers: &Layers<'_>, listeners: &[Listener]) -> Resul
 }
 
 fn endpoints(key: &'static str, list: &[String]) -> Result<Vec<Endpoint>, ListenerError> {
-    let parsed = list
-        .iter()
-        .map(|text| endpoint(text).ok_or_else(|| ListenerError::Unparsable { key, text: text.clone() }));
+    let parsed = list.iter().map(|text| endpoint(text).ok_or_else(|| unparsable(key, text.clone())));
     let parsed: Vec<Endpoint> = parsed.collect::<Result<_, _>>()?;
     let names: BTreeSet<&String> = parsed.iter().map(|(name, _)| name).collect();
     if names.len() < parsed.len() {
         return Err(ListenerError::SameName { key, list: list.join(",") });
     }
     Ok(parsed)
+}
+
+fn unparsable(key: &'static str, text: String) -> ListenerError {
+    let port = text.rsplit_once(':').map_or("", |(_, port)| port.trim());
+    if port.parse::<u64>().is_ok_and(|port| port > u64::from(u16::MAX)) {
+        ListenerError::BadPort { key, text }
+    } else {
+        ListenerError::Unparsable { key, text }
+    }
 }
 
 /// `NAME://HOST:PORT`, an IPv6 address in brackets.
@@ -365,6 +376,8 @@ mod tests {
         for (pairs, words) in [
             (vec![("listeners", "localhost:9092")], "Unable to parse localhost:9092 to a broker endpoint"),
             (vec![("listeners", "PLAINTEXT://::1:9092")], "Unable to parse"),
+            (vec![("listeners", "PLAINTEXT://:70000")], "must be between 0 and 65535"),
+            (vec![("listeners", "http://:9092")], "Listeners are NAME://HOST:PORT"),
             (
                 vec![("listeners", "PLAINTEXT://:1,PLAINTEXT://:2")],
                 "Each listener must have a different name",

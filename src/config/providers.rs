@@ -61,6 +61,7 @@ fn provider(name: &str, class: &str) -> Result<Provider, ConfigError> {
         Some("EnvVarConfigProvider") => Ok(Provider::Environment),
         Some("FileConfigProvider") => Ok(Provider::PropertiesFile),
         Some("DirectoryConfigProvider") => Ok(Provider::Folder),
+        None if class.is_empty() => Err(ConfigError::NoProviderClass { name: name.to_owned() }),
         _ => Err(ConfigError::UnknownProvider { name: name.to_owned(), class: class.to_owned() }),
     }
 }

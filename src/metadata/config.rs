@@ -32,7 +32,7 @@ pub(crate) use key::broker_synonyms;
 pub use key::{ConfigKey, UpdateMode, broker_key, topic_key};
 pub use layers::{Layers, Overrides};
 pub(crate) use other_keys::is_other_key;
-pub(crate) use suggest::suggest;
+pub use suggest::suggest;
 pub use topic::{Cleanup, Compression, TimestampType, TopicConfig};
 pub(crate) use topic_keys::TOPIC_KEYS;
 pub use validate::{validate_broker, validate_topic};

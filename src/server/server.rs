@@ -93,7 +93,9 @@ impl Bound {
         for endpoint in &config.listeners {
             let Endpoint { name, address } = endpoint;
             let bound = env.net.listen(address, config.request_bytes_max).await.map_err(|cause| {
-                io::Error::new(cause.kind(), format!("listener {name}://{address} cannot be bound: {cause}"))
+                let text =
+                    format!("listener {name}://{address} cannot be bound: {cause}; {}", remedy(&cause));
+                io::Error::new(cause.kind(), text)
             })?;
             listeners.push((Arc::from(name.as_str()), bound));
         }
@@ -121,6 +123,21 @@ impl Bound {
             shared.env.exec.spawn("accept", Box::pin(shared.tasks.track_future(accept)));
         }
         server
+    }
+}
+
+fn remedy(cause: &io::Error) -> &'static str {
+    match cause.kind() {
+        io::ErrorKind::AddrInUse => {
+            "another process listens there. Stop it, or name another port: --set listeners=PLAINTEXT://127.0.0.1:PORT"
+        }
+        io::ErrorKind::PermissionDenied => {
+            "ports below 1024 need a privilege (CAP_NET_BIND_SERVICE). Name a higher one in listeners"
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            "this machine does not have that address. Name one of its own in listeners, or none for all"
+        }
+        _ => "check the host's name in listeners",
     }
 }
 

@@ -100,6 +100,12 @@ impl LogFolder {
         Ok(entries.iter().filter_map(name).collect())
     }
 
+    /// Whether another process has the folder in use.
+    pub fn is_used(disk: &dyn Disk, folder: &Path) -> bool {
+        let lock = disk.lock(&folder.join(names::LOCK));
+        lock.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+    }
+
     /// Takes the folder into use, and makes it if it is not there. `identity` says whose it must be, and the directory id that
     /// a new folder gets.
     ///

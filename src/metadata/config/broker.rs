@@ -38,6 +38,17 @@ pub enum BrokerConfigError {
 /// Two names of one thing.
 const ALIASES: [[&str; 2]; 2] = [["node.id", "broker.id"], ["broker.id", "node.id"]];
 
+/// Keys of Kafka's authorizer, which are none of a broker's (Kafka: `StandardAuthorizer`).
+const AUTHORIZER_KEYS: [&str; 2] = ["allow.everyone.if.no.acl.found", "super.users"];
+
+/// Names that Kafka had before there were listeners, with what they became.
+const BEFORE_LISTENERS: [(&str, &str); 4] = [
+    ("advertised.host.name", "advertised.listeners"),
+    ("advertised.port", "advertised.listeners"),
+    ("host.name", "listeners"),
+    ("port", "listeners"),
+];
+
 impl BrokerConfig {
     /// Sets a key, instead of what it was set to before.
     ///
@@ -45,7 +56,11 @@ impl BrokerConfig {
     /// An unknown name, with the one that was probably meant, or a value that the key does not take.
     pub fn set(&mut self, name: &str, value: &str) -> Result<Accepted, BrokerConfigError> {
         let Some(key) = broker_key(name) else {
-            return if is_other_key(name) { Ok(Accepted::NotNeeded) } else { Err(unknown(name)) };
+            return match name {
+                _ if AUTHORIZER_KEYS.contains(&name) => Ok(Accepted::Later),
+                _ if is_other_key(name) => Ok(Accepted::NotNeeded),
+                _ => Err(unknown(name)),
+            };
         };
         key.parse(value)?;
         self.values.insert(name.to_owned(), value.to_owned());
@@ -67,7 +82,8 @@ impl BrokerConfig {
 }
 
 fn unknown(name: &str) -> BrokerConfigError {
-    let near = suggest(name, BROKER_KEYS.iter().map(|key| key.name));
+    let older = BEFORE_LISTENERS.iter().find(|(older, _)| *older == name).map(|(_, key)| *key);
+    let near = older.or_else(|| suggest(name, BROKER_KEYS.iter().map(|key| key.name)));
     BrokerConfigError::Unknown { name: name.to_owned(), near }
 }
 
@@ -101,6 +117,12 @@ mod tests {
             error.to_string(),
             "Unknown configuration key num.partitons, did you mean num.partitions?"
         );
+    }
+
+    #[test]
+    fn names_from_before_there_were_listeners_come_back_with_todays() {
+        let error = BrokerConfig::default().set("port", "9092").expect_err("unknown");
+        assert_eq!(error.to_string(), "Unknown configuration key port, did you mean listeners?");
     }
 
     #[test]

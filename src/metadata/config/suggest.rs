@@ -1,7 +1,7 @@
 //! "Did you mean": the name nearest to a wrong one.
 
 /// The name that `name` was probably meant to be: few letters away for its length, the nearest, the first of equals.
-pub(crate) fn suggest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn suggest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let far = 1 + name.len() / 4;
     let near =
         names.into_iter().map(|other| (distance(name, other), other)).filter(|(far_off, _)| *far_off <= far);
