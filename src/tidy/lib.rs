@@ -14,6 +14,7 @@ mod dead_names;
 mod file_docs;
 mod file_size;
 mod house;
+mod image_context;
 mod layers;
 mod lints;
 mod manifest;
