@@ -84,7 +84,10 @@ fn cluster(told: &ToldCluster) -> ExitCode {
     let seconds = seconds_of(|| {
         for seed in told.seed..told.seed + told.seeds {
             match simulate_cluster(seed, told.seconds) {
-                Ok(summary) => sum.add(summary),
+                Ok(summary) => {
+                    println!("ok SEED={seed} EVENTS={} hash={:016x}", summary.events, summary.hash);
+                    sum.add(summary);
+                }
                 Err(violation) => {
                     failed += 1;
                     println!("FAIL SEED={seed} SECONDS={} {violation}", told.seconds);
