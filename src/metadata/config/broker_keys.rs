@@ -218,8 +218,6 @@ pub static BROKER_KEYS: &[ConfigKey] = broker_keys! {
     "Whether leadership goes back to the preferred replicas by itself.";
 "leader.imbalance.check.interval.seconds" Long "300" AtLeast(1), ReadOnly, Later =>
     "How often it is looked for leaders that should move back, in seconds.";
-"leader.imbalance.per.broker.percentage" Int "10" AtLeast(0), ReadOnly, Later =>
-    "How many of the partitions that prefer a broker others may lead before it gets them back, in percent.";
 "controlled.shutdown.enable" Boolean "true" Any, ReadOnly, Later =>
     "Whether a node that is stopped hands its leaderships over first.";
 "request.timeout.ms" Int "30000" Any, ReadOnly, Later =>
