@@ -173,8 +173,8 @@ impl House {
         let (cluster_id, folders) = log_folders::open(env, config, &begun)?;
         let replication = Replication::start(env, config.replication(), folders.clone(), &closing);
         let shards = Shards::start(env, config.shards(), replication.clone(), &closing);
-        let metadata_folder = &folders[config.metadata_folder()?];
-        let boot = cluster::boot(env, metadata_folder, config.node_id(), begun.beginning.as_ref())?;
+        let at = config.metadata_folder()?;
+        let boot = cluster::boot(env, (&folders, at), config.node_id(), begun.beginning.as_ref())?;
         let cluster = Cluster::start(
             env,
             config.cluster(cluster_id),

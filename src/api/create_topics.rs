@@ -24,7 +24,7 @@ pub(crate) async fn handle(
     let rng = node.env.rng.clone();
     let created = node
         .cluster
-        .decide(move |controller| controller.create_topics(&command, &mut || rng.next_u64()))
+        .decide_where_space_is(move |controller| controller.create_topics(&command, &mut || rng.next_u64()))
         .await;
     Reply::Now(match created {
         Ok(created) => lower(created),
@@ -110,6 +110,13 @@ mod tests {
 
     use super::*;
     use crate::testing::encodes;
+
+    #[test]
+    fn a_name_as_long_as_a_message_carries_is_refused_in_every_version() {
+        let name = "x".repeat(32_767);
+        let cause = controller::validate_topic_name(&name).expect_err("too long");
+        encodes("CreateTopics", |_| CreateTopicsResponse::default().with_topics(vec![refused(&name, &cause)]));
+    }
 
     #[test]
     fn every_version_can_say_what_came_of_a_topic() {

@@ -10,7 +10,7 @@ use protocol::messages::delete_groups_response::DeletableGroupResult;
 use protocol::messages::{DeleteGroupsRequest, DeleteGroupsResponse};
 use protocol::{FromWire, ToWire};
 
-use crate::text::text;
+use crate::text::message;
 use crate::{Node, Reply, Session};
 
 pub(crate) async fn handle(
@@ -37,5 +37,5 @@ fn lower(deleted: DeletedGroup) -> DeletableGroupResult {
     DeletableGroupResult::default()
         .with_group_id(deleted.group_id.to_wire())
         .with_error_code(deleted.error.code())
-        .with_error_message(deleted.error_message.as_deref().map(text))
+        .with_error_message(deleted.error_message.as_ref().map(message))
 }

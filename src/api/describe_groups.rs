@@ -10,7 +10,7 @@ use protocol::{FromWire, ToWire};
 
 use crate::authorized::{self, if_asked};
 use crate::group_wire::instance_to_wire;
-use crate::text::text;
+use crate::text::{message, text};
 use crate::{Node, Reply, Session};
 
 /// The first version that says of a group that it does not exist.
@@ -45,7 +45,7 @@ fn lower(group: Group, with_operations: bool, version: i16) -> DescribedGroup {
     if version < NOT_FOUND_VERSION {
         return described;
     }
-    described.with_error_code(group.error.code()).with_error_message(group.error_message.as_deref().map(text))
+    described.with_error_code(group.error.code()).with_error_message(group.error_message.as_ref().map(message))
 }
 
 fn lower_member(member: Member) -> DescribedGroupMember {

@@ -39,7 +39,7 @@ pub(crate) async fn handle(
 
 async fn create_offsets_topic(node: &Node) {
     let rng = node.env.rng.clone();
-    let decided = node.cluster.decide(move |controller| {
+    let decided = node.cluster.decide_where_space_is(move |controller| {
         controller.auto_create_topics(&[TopicName::from(OFFSETS_TOPIC)], &mut || rng.next_u64())
     });
     let failed = match decided.await {

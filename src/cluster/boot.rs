@@ -25,6 +25,8 @@ const FIRST: SnapshotId = SnapshotId { end: Offset(0), epoch: LeaderEpoch(0) };
 pub struct Boot {
     pub(crate) me: ReplicaKey,
     pub(crate) folder: PathBuf,
+    /// All log folders of this node.
+    pub(crate) log_folders: Vec<Arc<LogFolder>>,
     pub(crate) log: Log,
     pub(crate) quorum: quorum::Boot,
     pub(crate) image: Image,
@@ -33,17 +35,17 @@ pub struct Boot {
     pub(crate) kraft_version: i16,
 }
 
-/// Reads the metadata log in `folder`, or makes a first one: as a newcomer found out, or with this node alone.
+/// Reads the metadata log in `folders[at]`, or makes a first one: as a newcomer found out, or with this node alone.
 ///
 /// # Errors
 /// The disk, or files that do not fit together.
 pub fn boot(
     env: &Env,
-    folder: &Arc<LogFolder>,
+    (folders, at): (&[Arc<LogFolder>], usize),
     me: NodeId,
     beginning: Option<&Beginning>,
 ) -> Result<Boot, BootError> {
-    let now = env.clock.wall();
+    let (folder, now) = (&folders[at], env.clock.wall());
     let me = ReplicaKey::new(me, folder.directory_id());
     let alone = || [Voter::new(me)].into_iter().collect();
     let first = beginning.map_or_else(alone, |beginning| beginning.voters.clone());
@@ -86,7 +88,8 @@ pub fn boot(
     snapshots.retain(|(id, _)| *id != FIRST);
     let hard = quorum_state::read(env.disk.as_ref(), &path)?;
     let quorum = quorum::Boot { hard, log: view, voters: history, snapshots };
-    Ok(Boot { me, folder: path, log, quorum, image, bootstrap, kraft_version })
+    let log_folders = folders.to_vec();
+    Ok(Boot { me, folder: path, log_folders, log, quorum, image, bootstrap, kraft_version })
 }
 
 fn first_snapshot(voters: VoterSet, now: Timestamp) -> Vec<u8> {

@@ -12,6 +12,7 @@ use model::{ClusterId, Instant, NodeId, Offset};
 use quorum::{Config as Timing, Endpoint, ReplicaKey};
 use replication::Replication;
 use shards::Shards;
+use storage::LogFolder;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -73,6 +74,7 @@ pub struct Cluster {
     kraft_version: i16,
     shared: Arc<Shared>,
     replication: Arc<Replication>,
+    log_folders: Arc<[Arc<LogFolder>]>,
     decisions: Arc<Semaphore>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) place: Place,
@@ -104,6 +106,7 @@ impl Cluster {
             applied: watch::Sender::new(boot.image.end()),
         });
         let kraft_version = boot.kraft_version;
+        let log_folders = boot.log_folders.as_slice().into();
         let (mailbox, commands) = mpsc::channel(COMMANDS);
         let (deciding, decisions) = mpsc::channel(DECISIONS);
         let (publisher, view) = (Arc::new(Publisher::default()), Arc::new(ArcSwap::default()));
@@ -126,6 +129,7 @@ impl Cluster {
             kraft_version,
             shared,
             replication,
+            log_folders,
             decisions,
             clock,
             place,
@@ -182,7 +186,31 @@ impl Cluster {
         self.decide_at(move |controller, _| decide(controller)).await
     }
 
-    /// The same for what goes by the time, or is noted by the controller without a record.
+    /// As [`Self::decide`], for what makes the metadata and the logs only grow: the reserve of a full disk is not for it. A
+    /// partition may come to lie in any folder that works, so each must have space.
+    ///
+    /// # Errors
+    /// As there, and something was to be made while a disk is full.
+    pub async fn decide_where_space_is<R: Send + 'static>(
+        &self,
+        decide: impl FnOnce(&Controller) -> Decision<R> + Send + 'static,
+    ) -> Result<R, ClusterError> {
+        let (folders, clock) = (self.log_folders.clone(), self.clock.clone());
+        let is_full = move || {
+            let now = clock.wall();
+            folders.iter().any(|folder| folder.offline().is_none() && !folder.has_space(now))
+        };
+        self.decide(move |controller| {
+            let decision = decide(controller);
+            if !decision.records.is_empty() && is_full() {
+                return Decision { records: Vec::new(), reply: Err(ClusterError::DiskFull) };
+            }
+            Decision { records: decision.records, reply: Ok(decision.reply) }
+        })
+        .await?
+    }
+
+    /// The same as [`Self::decide`] for what goes by the time, or is noted by the controller without a record.
     pub(crate) async fn decide_at<R: Send + 'static>(
         &self,
         decide: impl FnOnce(&mut Controller, Instant) -> Decision<R> + Send + 'static,

@@ -14,12 +14,19 @@ pub enum ClusterError {
     /// The node is ending.
     #[error("this node is shutting down")]
     Closing,
+    /// What would only grow is refused.
+    #[error(
+        "The disk of a log folder is full, and what is left is kept for deletes, commits and the cluster itself. Delete topics \
+         or records, shorten retention or free space otherwise, and ask again."
+    )]
+    DiskFull,
 }
 
 impl From<ClusterError> for ErrorCode {
     fn from(error: ClusterError) -> Self {
         match error {
             ClusterError::NotController | ClusterError::Closing => Self::NotController,
+            ClusterError::DiskFull => Self::KafkaStorageError,
         }
     }
 }

@@ -56,7 +56,7 @@ impl Case {
     async fn start(node: &Node, snapshot_bytes: u64) -> Result<(Self, BrokerEpoch), BootError> {
         let env = node.boot();
         let (folder, closing) = (folder(&env), CancellationToken::new());
-        let boot = boot(&env, &folder, ME, None)?;
+        let boot = boot(&env, (&[folder.clone()], 0), ME, None)?;
         let upkeep = UpkeepConfig {
             retention_check: Duration::from_mins(5),
             flush_check: Duration::from_secs(1),
@@ -78,6 +78,14 @@ impl Case {
         let cluster = Cluster::start(&env, config, boot, replication.clone(), shards, closing, tell);
         let epoch = register(&cluster, registration(&env)).await.expect("registered");
         Ok((Self { cluster, replication, clock: env.clock, fatal }, epoch))
+    }
+
+    /// Leaves nothing but the reserve, and finds it out.
+    async fn fill(&self, node: &Node) {
+        self.clock.sleep(Duration::from_secs(1)).await;
+        assert!(env::Disk::exists(&*node.disk(), Path::new("/d/.reserve")).expect("a disk"));
+        set_free(node, 0);
+        self.block().await;
     }
 
     /// The first producer id of a new block.
@@ -133,7 +141,7 @@ fn a_vote_that_was_found_at_start_is_not_forgotten_in_a_power_cut() {
         let node = world.node("n");
         let epoch = || {
             let env = node.boot();
-            boot(&env, &folder(&env), ME, None).expect("boots").quorum.hard.epoch
+            boot(&env, (&[folder(&env)], 0), ME, None).expect("boots").quorum.hard.epoch
         };
         assert_eq!(epoch(), LeaderEpoch(0));
         let vote = QuorumState { leader_epoch: 7, ..QuorumState::default() }.encode();
@@ -212,6 +220,43 @@ fn a_decision_waits_for_space_and_the_node_goes_on() {
 }
 
 #[test]
+fn a_full_disk_takes_no_more_topics_and_is_healed_by_deleting_some() {
+    let (world, node) = world();
+    world.run(async {
+        node.disk().set_capacity(32 << 20);
+        let (case, _) = Case::start(&node, NEVER).await.expect("boots");
+        case.cluster.decide_where_space_is(create("a", 3)).await.expect("created");
+        case.fill(&node).await;
+        let before = case.cluster.image().end();
+        for _ in 0..3 {
+            let refused = case.cluster.decide_where_space_is(create("bb", 10)).await;
+            assert_eq!(refused, Err(ClusterError::DiskFull));
+        }
+        case.cluster.decide_where_space_is(create("a", 3)).await.expect("what is there is told as ever");
+        assert_eq!(case.cluster.image().end(), before);
+        case.cluster.decide(delete("a")).await.expect("deleted");
+        assert!(case.cluster.image().topics.is_empty());
+        node.disk().set_capacity(64 << 20);
+        case.clock.sleep(Duration::from_secs(1)).await;
+        case.cluster.decide_where_space_is(create("bb", 10)).await.expect("created");
+    });
+}
+
+#[test]
+fn partitions_that_a_full_disk_has_no_place_for_leave_the_reserve_alone() {
+    let (world, node) = world();
+    world.run(async {
+        node.disk().set_capacity(32 << 20);
+        let (case, _) = Case::start(&node, NEVER).await.expect("boots");
+        case.fill(&node).await;
+        case.cluster.decide(create("a", 100)).await.expect("decided before the disk was full");
+        let made = env::Disk::list(&*node.disk(), Path::new("/d")).expect("a folder");
+        assert!(!made.iter().any(|entry| entry.name.starts_with("a-")));
+        assert!(case.replication.partition("a", 0).is_err());
+    });
+}
+
+#[test]
 fn a_node_that_starts_without_any_space_waits_for_it() {
     let (world, node) = world();
     world.run(async { drop(Case::start(&node, NEVER).await.expect("boots")) });
@@ -270,6 +315,16 @@ fn create(
     let seed = name.len() as u64;
     move |controller| {
         let decision = controller.create_topics(&command, &mut || seed);
+        controller::Decision { records: decision.records, reply: () }
+    }
+}
+
+fn delete(name: &str) -> impl FnOnce(&Controller) -> controller::Decision<()> + Send + 'static {
+    let name = name.to_owned();
+    move |controller| {
+        let topic = controller.image().topics.by_name(&name).expect("it is there").id;
+        let asked = controller::DeleteTopic { name: None, id: topic };
+        let decision = controller.delete_topics(&[asked]);
         controller::Decision { records: decision.records, reply: () }
     }
 }

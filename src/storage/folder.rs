@@ -23,7 +23,7 @@ use std::sync::Arc;
 use env::{Disk, write_atomic};
 use model::{BrokerEpoch, DirectoryId, Limits, Offset, Timestamp, TopicId, TopicPartition};
 
-use crate::folder_state::FolderState;
+use crate::folder_state::{FolderState, Purpose};
 use crate::log::recover::Opening;
 use crate::names::PartitionFolder;
 use crate::{
@@ -179,6 +179,11 @@ impl LogFolder {
         self.state.offline().cloned()
     }
 
+    /// Whether it works and has more space than its reserve. Where it had not, it is looked at again once a second.
+    pub fn has_space(&self, now: Timestamp) -> bool {
+        self.state.admit(Purpose::Records, now).is_ok()
+    }
+
     /// Whether a write found no space and clients are refused.
     pub fn is_full(&self) -> bool {
         self.state.reserve.is_full()
@@ -231,7 +236,8 @@ impl LogFolder {
         }
     }
 
-    /// Opens a partition's log; makes it where there is none. Once for each partition in this folder's life, unless it failed.
+    /// Opens a partition's log; makes it where there is none, for which the reserve is not. Once for each partition in this
+    /// folder's life, unless it failed.
     ///
     /// # Errors
     /// The disk failed or is full, or the folder is of another topic of that name.
@@ -243,6 +249,7 @@ impl LogFolder {
         now: Timestamp,
     ) -> Result<Log, StorageError> {
         if !self.has_partition(topic_partition) {
+            self.state.admit(Purpose::Records, now)?;
             self.state.forget_checkpoints(topic_partition)?;
         }
         let opening = Opening {
