@@ -23,7 +23,9 @@ pub(crate) async fn handle(
     let rng = node.env.rng.clone();
     let created = node
         .cluster
-        .decide_where_space_is(move |controller| controller.create_partitions(&command, &mut || rng.next_u64()))
+        .decide_where_space_is(move |controller| {
+            controller.create_partitions(&command, &mut || rng.next_u64())
+        })
         .await;
     Reply::Now(match created {
         Ok(created) => lower(created),

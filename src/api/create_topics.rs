@@ -115,7 +115,9 @@ mod tests {
     fn a_name_as_long_as_a_message_carries_is_refused_in_every_version() {
         let name = "x".repeat(32_767);
         let cause = controller::validate_topic_name(&name).expect_err("too long");
-        encodes("CreateTopics", |_| CreateTopicsResponse::default().with_topics(vec![refused(&name, &cause)]));
+        encodes("CreateTopics", |_| {
+            CreateTopicsResponse::default().with_topics(vec![refused(&name, &cause)])
+        });
     }
 
     #[test]

@@ -45,7 +45,9 @@ fn lower(group: Group, with_operations: bool, version: i16) -> DescribedGroup {
     if version < NOT_FOUND_VERSION {
         return described;
     }
-    described.with_error_code(group.error.code()).with_error_message(group.error_message.as_ref().map(message))
+    described
+        .with_error_code(group.error.code())
+        .with_error_message(group.error_message.as_ref().map(message))
 }
 
 fn lower_member(member: Member) -> DescribedGroupMember {

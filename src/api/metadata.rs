@@ -89,7 +89,9 @@ async fn create_missing(
     let rng = node.env.rng.clone();
     let created = node
         .cluster
-        .decide_where_space_is(move |controller| controller.auto_create_topics(&missing, &mut || rng.next_u64()))
+        .decide_where_space_is(move |controller| {
+            controller.auto_create_topics(&missing, &mut || rng.next_u64())
+        })
         .await;
     // Without a controller they are unknown for now, and the client asks again.
     let refused = created.unwrap_or_default().into_iter().filter_map(why_not).collect();

@@ -154,7 +154,7 @@ async fn process(env: Env, id: i32, snapshot_bytes: u64, show: Arc<Mutex<Option<
     let identity = MetaProperties { cluster_id: cluster_id.clone(), node_id, directory_id: Some(directory) };
     let folder = LogFolder::open(env.disk.clone(), dir, &identity, TailBudget::new(1 << 20));
     let folder = Arc::new(folder.expect("a folder"));
-    let boot = boot(&env, (&[folder.clone()], 0), node_id, beginning.as_ref()).expect("boots");
+    let boot = boot(&env, (std::slice::from_ref(&folder), 0), node_id, beginning.as_ref()).expect("boots");
     let (broker, closing) = (BrokerConfig::default(), CancellationToken::new());
     let (minute, fixed) = (Duration::from_mins(1), broker.values().clone());
     let upkeep = UpkeepConfig { retention_check: minute, flush_check: minute, checkpoint: minute };

@@ -56,7 +56,7 @@ impl Case {
     async fn start(node: &Node, snapshot_bytes: u64) -> Result<(Self, BrokerEpoch), BootError> {
         let env = node.boot();
         let (folder, closing) = (folder(&env), CancellationToken::new());
-        let boot = boot(&env, (&[folder.clone()], 0), ME, None)?;
+        let boot = boot(&env, (std::slice::from_ref(&folder), 0), ME, None)?;
         let upkeep = UpkeepConfig {
             retention_check: Duration::from_mins(5),
             flush_check: Duration::from_secs(1),
