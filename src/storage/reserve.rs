@@ -1,7 +1,7 @@
 //! A full disk is a normal state.
 //!
 //! A file of zeros, `.reserve`, is kept in the log folder once space is no longer ample. When a write finds no space it is
-//! emptied: from then on clients are refused, and what it occupied is left to offset commits, metadata and deletes. When
+//! emptied: from then on clients are refused, and what it occupied is left to metadata, deletes and, half of it, offset commits. When
 //! enough space is free again the file is written anew and clients are served. A node that starts and finds the file empty
 //! knows that the disk was full: its clients do not get what is left.
 

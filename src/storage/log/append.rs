@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher, BuildHasherDefault};
 
 use bytes::{Bytes, BytesMut};
-use model::{FixedHasher, LeaderEpoch, Offset, ProducerId, Timestamp, TopicPartition};
+use model::{FixedHasher, LeaderEpoch, Limits, Offset, ProducerId, Timestamp, TopicPartition};
 use protocol::batch::{
     BatchError, BatchHeader, TimestampType, batches, set_base_offset, set_leader_epoch, set_log_append_time,
 };
@@ -20,12 +20,15 @@ use crate::producers::ProducerWindowBatch;
 use crate::segment::Segment;
 use crate::{AppendError, LogConfig, StorageError};
 
+/// What coordinators leave of the reserve: what heals a full disk, as deletes do, goes through the metadata log.
+const KEPT_FROM_COORDINATORS_BYTES: u64 = Limits::DISK_RESERVE_BYTES / 2;
+
 /// Who appends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A producer: everything is checked.
     Client,
-    /// A coordinator's own records: they may use the disk's reserve.
+    /// A coordinator's own records: they may use half of the disk's reserve.
     Coordinator,
     /// The metadata log's: control batches and any size are well.
     Raft,
@@ -67,12 +70,24 @@ impl Log {
         now: Timestamp,
         origin: Origin,
     ) -> Result<Appended, AppendError> {
-        self.place.folder.admit(origin.purpose(), now)?;
+        self.admit(bytes.len() as u64, now, origin)?;
         let mut headers = std::mem::take(&mut self.headers);
         headers.clear();
         let result = self.lead(bytes, epoch, now, origin, &mut headers);
         self.headers = headers;
         result
+    }
+
+    fn admit(&self, size: u64, now: Timestamp, origin: Origin) -> Result<(), StorageError> {
+        let folder = &self.place.folder;
+        folder.admit(origin.purpose(), now)?;
+        if origin == Origin::Coordinator && folder.reserve.is_full() {
+            let free = folder.checked(&folder.path, folder.disk.free_bytes(&folder.path))?;
+            if free < KEPT_FROM_COORDINATORS_BYTES + size {
+                return Err(StorageError::DiskFull { folder: folder.path.clone() });
+            }
+        }
+        Ok(())
     }
 
     fn lead(

@@ -99,6 +99,21 @@ fn a_full_disk_refuses_clients_and_lets_the_broker_go_on() {
 }
 
 #[test]
+fn commits_leave_half_of_the_reserve_to_what_heals_a_full_disk() {
+    let mut node = almost_full(10);
+    assert!(try_append(&mut node, NOW, Origin::Client).is_err());
+    assert_eq!(try_append(&mut node, NOW, Origin::Coordinator).unwrap(), Offset(2));
+    let filler = node.disk.open(&Path::new(FOLDER).join("filler"), env::Open::Create).unwrap();
+    let free = node.folder.free_bytes().unwrap();
+    filler.write_at(&[std::io::IoSlice::new(&vec![0; (free - RESERVE / 2 + 1) as usize])], 0).unwrap();
+    let refused = try_append(&mut node, NOW, Origin::Coordinator).unwrap_err();
+    assert!(matches!(refused, AppendError::Storage(StorageError::DiskFull { .. })), "{refused}");
+    assert_eq!(try_append(&mut node, NOW, Origin::Raft).unwrap(), Offset(4));
+    node.disk.set_capacity(u64::MAX);
+    assert_eq!(try_append(&mut node, NOW, Origin::Coordinator).unwrap(), Offset(6));
+}
+
+#[test]
 fn writing_goes_on_by_itself_when_space_is_free_again() {
     let mut node = almost_full(10);
     for _ in 0..2 {
