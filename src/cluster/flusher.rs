@@ -1,8 +1,9 @@
 //! The metadata log's flushes: one in flight, and at most one more that waits for it.
 
 use std::io;
+use std::time::Duration;
 
-use env::{BoxFuture, Env};
+use env::{BoxFuture, Env, is_too_many_files};
 use model::Offset;
 use storage::{FlushJob, Log};
 
@@ -11,6 +12,9 @@ type Asked = (Offset, u64);
 
 /// A flush in flight: its job, where there was something to do, and what became of it.
 type Flush = BoxFuture<'static, (Option<FlushJob>, io::Result<()>)>;
+
+/// How long a flush that found too many open files waits for some to be closed.
+const HINDERED_PAUSE: Duration = Duration::from_millis(500);
 
 /// One flush at a time.
 #[derive(Default)]
@@ -27,12 +31,16 @@ impl Flusher {
             return;
         }
         let job = log.flush_job();
-        let exec = env.exec.clone();
+        let (exec, clock) = (env.exec.clone(), env.clock.clone());
         self.running = Some((
             asked,
             Box::pin(async move {
                 let files = job.as_ref().map(|job| job.files.clone()).unwrap_or_default();
-                let result = exec.flush(files).await;
+                let mut result = exec.flush(files.clone()).await;
+                while result.as_ref().is_err_and(is_too_many_files) {
+                    clock.sleep(HINDERED_PAUSE).await;
+                    result = exec.flush(files.clone()).await;
+                }
                 (job, result)
             }),
         ));

@@ -40,6 +40,11 @@ pub trait Disk: Send + Sync {
     /// The size in bytes of the file system of `path`.
     fn total_bytes(&self, path: &Path) -> io::Result<u64>;
 
+    /// How many files may be open at once.
+    fn open_files_max(&self) -> usize {
+        usize::MAX
+    }
+
     /// Takes the lock file at `path` until the guard is dropped; `WouldBlock` where another process has it.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>>;
 
@@ -102,7 +107,7 @@ pub trait File: Send + Sync {
     /// Cuts it, or fills it up with zeros.
     fn set_len(&self, length: u64) -> io::Result<()>;
 
-    /// Makes what was written durable (fdatasync). A failure must not be tried again.
+    /// Makes what was written durable (fdatasync). A failure must not be tried again, unless it [`is_too_many_files`].
     fn sync(&self) -> io::Result<()>;
 
     /// The descriptor, where there is one: for sendfile.
@@ -131,6 +136,13 @@ pub struct Entry {
     pub is_dir: bool,
     /// A file's length in bytes; 0 for a folder.
     pub length: u64,
+}
+
+/// Whether something was not opened only because too many files are open, here or in the system: nothing was lost.
+pub fn is_too_many_files(error: &io::Error) -> bool {
+    /// Linux's numbers: ENFILE and EMFILE.
+    const TOO_MANY_FILES: [i32; 2] = [23, 24];
+    error.raw_os_error().is_some_and(|number| TOO_MANY_FILES.contains(&number))
 }
 
 /// Replaces the file at `path` as a whole: `.tmp`, sync, rename, sync of the folder. Where the disk is full, what was

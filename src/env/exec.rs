@@ -26,7 +26,7 @@ pub trait Exec: Send + Sync {
     /// Makes all that was written to `files` before this call durable (fdatasync of each, in order).
     ///
     /// # Errors
-    /// The first failure. It must not be tried again: the data may be gone.
+    /// The first failure. It must not be tried again, unless it [`crate::is_too_many_files`]: the data may be gone.
     fn flush(&self, files: Vec<Arc<dyn File>>) -> BoxFuture<'static, io::Result<()>>;
 
     /// Waits until everything has ended, for as long as `patience`; then drops what has not. How many tasks did not end in

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use env::{Disk, Entry, File, Open};
 use rustix::fs::{FlockOperation, fcntl_lock, fdatasync, flock, fsync, statvfs};
 use rustix::io::{Errno, pread, pwritev, retry_on_intr};
+use rustix::process::{Resource, getrlimit};
 
 /// The file systems of this machine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,6 +77,10 @@ impl Disk for HostDisk {
     fn total_bytes(&self, path: &Path) -> io::Result<u64> {
         let status = statvfs(path)?;
         Ok(status.f_blocks.saturating_mul(status.f_frsize))
+    }
+
+    fn open_files_max(&self) -> usize {
+        getrlimit(Resource::Nofile).current.map_or(usize::MAX, |limit| limit as usize)
     }
 
     // Two locks: Kafka's is the POSIX one, which knows processes only; flock also keeps two nodes of one process apart.

@@ -34,7 +34,8 @@ impl Limits {
     pub const FLUSHES_AT_ONCE: usize = 8;
     /// Bytes of a file that are kept free in a log folder so that deletes, commits and metadata go on when it is full.
     pub const DISK_RESERVE_BYTES: u64 = 8 << 20;
-    /// Log files open at once; the others are opened when read.
+    /// Log files of closed segments open at once in a log folder, if the process may open so many; the others are opened when
+    /// read.
     pub const OPEN_FILES_MAX: usize = 8_000;
     /// Bytes of a group's id: its records have two bytes for their number.
     pub const GROUP_ID_BYTES_MAX: usize = i16::MAX as usize;

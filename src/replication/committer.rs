@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::Partition;
+use crate::partition::Flushed;
 use crate::recovery_debt::RecoveryDebt;
 
 /// Flushes the partitions of one log folder.
@@ -66,8 +67,19 @@ impl Committer {
 /// succeed, and what was lost would count as flushed.
 async fn lane(committer: Arc<Committer>, exec: Arc<dyn Exec>, closing: CancellationToken) {
     while let Some(partition) = closing.run_until_cancelled(committer.next()).await {
-        if partition.flush(exec.as_ref()).await {
-            committer.ask(partition);
+        match partition.flush(exec.as_ref()).await {
+            Flushed::Done => {}
+            Flushed::Again => committer.ask(partition),
+            Flushed::Hindered => {
+                exec.spawn("committer", Box::pin(later(committer.clone(), partition, closing.clone())));
+            }
         }
+    }
+}
+
+/// Apart from the lanes, which others go on using.
+async fn later(committer: Arc<Committer>, partition: Arc<Partition>, closing: CancellationToken) {
+    if closing.run_until_cancelled(partition.rest()).await.is_some() {
+        committer.ask(partition);
     }
 }

@@ -53,6 +53,9 @@ impl Folders {
         closing: &CancellationToken,
         debt: &Arc<RecoveryDebt>,
     ) -> Self {
+        for folder in &folders {
+            folder.share_open_files(folders.len());
+        }
         Self(
             folders
                 .into_iter()

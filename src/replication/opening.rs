@@ -70,7 +70,7 @@ impl Replication {
         let log = folder
             .logs
             .open_log(&assignment.name, assignment.id.topic_id, assignment.config.clone(), now)
-            .and_then(flushed)
+            .and_then(|log| flushed(log, folder.logs.is_crowded()))
             .map_err(|error| {
                 self.folders.doubt(at);
                 self.folders.gone(at);
@@ -87,9 +87,9 @@ impl Replication {
     }
 }
 
-/// The log, with all its records on disk.
-fn flushed(mut log: Log) -> Result<Log, StorageError> {
-    if log.flushed_end() < log.log_end()
+/// The log, with all its records on disk, and where files are scarce all the rest too.
+fn flushed(mut log: Log, is_crowded: bool) -> Result<Log, StorageError> {
+    if (is_crowded || log.flushed_end() < log.log_end())
         && let Some(job) = log.flush_job()
     {
         let result = job.files.iter().try_for_each(|file| file.sync());

@@ -22,6 +22,9 @@ use crate::committer::Committer;
 use crate::error::{AppendError, PartitionError, ReadError};
 use crate::wait::{Registration, Signal, Ticket, Waiters};
 
+/// How long a flush that found too many open files waits for some to be closed.
+const HINDERED_PAUSE: Duration = Duration::from_millis(500);
+
 /// A partition that this node holds.
 pub struct Partition {
     /// Its name.
@@ -64,6 +67,17 @@ enum Flush {
     Queued,
     Running,
     RunningAndAsked,
+}
+
+/// How a flush ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flushed {
+    /// Nobody has asked for another.
+    Done,
+    /// Another was asked for meanwhile.
+    Again,
+    /// Too many files were open: it is to be tried again in a while.
+    Hindered,
 }
 
 /// Which records a reader may see.
@@ -188,8 +202,8 @@ impl Partition {
         }
     }
 
-    /// One flush, for the committer alone. Whether another is wanted, which the committer then queues.
-    pub(crate) async fn flush(&self, exec: &dyn Exec) -> bool {
+    /// One flush, for the committer alone, which then queues the partition again where another is wanted.
+    pub(crate) async fn flush(&self, exec: &dyn Exec) -> Flushed {
         let job = {
             let mut state = self.lock();
             state.flush = Flush::Running;
@@ -202,6 +216,11 @@ impl Partition {
         let mut state = self.lock();
         match state.log.flush_done(&job, result) {
             Ok(end) => state.count(end),
+            Err(error @ StorageError::Io { .. }) => {
+                tracing::warn!(partition = %self.name, %error, "a flush could not begin and is tried again");
+                state.flush = Flush::Queued;
+                return Flushed::Hindered;
+            }
             Err(error) => {
                 tracing::error!(partition = %self.name, %error, "a flush failed: the log folder goes offline");
                 state.note_failure();
@@ -436,6 +455,11 @@ impl Partition {
         Ok(state.checkpoint())
     }
 
+    /// Ends when a flush that was hindered may be tried again.
+    pub(crate) async fn rest(&self) {
+        self.clock.sleep(HINDERED_PAUSE).await;
+    }
+
     /// What the checkpoints say of it.
     pub(crate) fn checkpoint(&self) -> Option<LogCheckpoint> {
         self.lock().checkpoint()
@@ -516,9 +540,9 @@ impl State {
         }
     }
 
-    fn flush_ended(&mut self) -> bool {
+    fn flush_ended(&mut self) -> Flushed {
         let again = self.flush == Flush::RunningAndAsked;
         self.flush = if again { Flush::Queued } else { Flush::Idle };
-        again
+        if again { Flushed::Again } else { Flushed::Done }
     }
 }

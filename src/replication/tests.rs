@@ -224,6 +224,36 @@ fn a_failed_flush_takes_the_partition_offline_and_tells_who_waits() {
 }
 
 #[test]
+fn a_flush_that_finds_too_many_open_files_is_tried_again_until_there_are_fewer() {
+    let (world, node) = world();
+    world.run(async {
+        let case = Case::start(&node, &topic()).await;
+        node.disk().fail(Kind::Open, "/d/orders-0", 1, 41);
+        let (end, begun) = (case.append("a"), case.env.clock.now());
+        case.commit(end).await.expect("committed");
+        let took = case.env.clock.now().since(begun);
+        assert!(took > Duration::from_secs(10), "it pauses between the tries: {took:?}");
+        assert!(!case.replication.folders()[0].is_offline);
+    });
+}
+
+#[test]
+fn a_partition_that_was_not_made_for_too_many_open_files_is_made_when_there_are_fewer() {
+    for opened in 0..6 {
+        let (world, node) = world();
+        world.run(async {
+            let case = Case::start(&node, &[]).await;
+            node.disk().fail(Kind::Open, "/d/orders-0", opened, u64::MAX);
+            case.replication.apply_all(&image(&topic()).0).await;
+            node.disk().heal();
+            case.env.clock.sleep(Duration::from_secs(6)).await;
+            let end = case.append("a");
+            case.commit(end).await.expect("committed");
+        });
+    }
+}
+
+#[test]
 fn a_deleted_topic_is_gone_for_who_waits_too() {
     let (world, node) = world();
     world.run(async {

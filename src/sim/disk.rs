@@ -32,6 +32,8 @@ pub enum Kind {
     Sync,
     /// Opening, listing, renaming, removing.
     Name,
+    /// Opening a file, or a folder to sync it: too many are open.
+    Open,
 }
 
 struct State {
@@ -75,8 +77,9 @@ struct Lock {
 }
 
 const ROOT: InodeId = 0;
-/// Linux's number of "input/output error".
+/// Linux's numbers of "input/output error" and "too many open files".
 const EIO: i32 = 5;
+const EMFILE: i32 = 24;
 
 impl SimDisk {
     /// An empty disk, endless until [`SimDisk::set_capacity`].
@@ -136,7 +139,7 @@ impl SimDisk {
         self.state().capacity = bytes;
     }
 
-    /// Operations of this kind on `under`, or on what is below it, fail with EIO: after `after` good ones, `times` of
+    /// Operations of this kind on `under`, or on what is below it, fail with EIO (`Kind::Open` with EMFILE): after `after` good ones, `times` of
     /// them (`u64::MAX`: until [`SimDisk::heal`]). What a failed sync should have written is lost.
     pub fn fail(&self, kind: Kind, under: impl AsRef<Path>, after: u64, times: u64) {
         self.state().faults.push(Fault { kind, under: under.as_ref().to_owned(), after, times });
@@ -201,6 +204,7 @@ impl SimDisk {
 impl Disk for SimDisk {
     fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>> {
         let mut state = self.begin_change(path, "open")?;
+        state.take_handle(path)?;
         let inode = match state.find(path) {
             Ok(inode) => inode,
             Err(error)
@@ -279,6 +283,7 @@ impl Disk for SimDisk {
 
     fn sync_dir(&self, folder: &Path) -> io::Result<()> {
         let mut state = self.begin(Kind::Sync, folder)?;
+        state.take_handle(folder)?;
         state.history.add("sync_dir", &[], folder.as_os_str().as_encoded_bytes());
         let inode = state.find(folder)?;
         state.names(inode)?.sync();
@@ -435,6 +440,10 @@ impl State {
             return true;
         }
         false
+    }
+
+    fn take_handle(&mut self, path: &Path) -> io::Result<()> {
+        if self.fails(Kind::Open, path) { Err(io::Error::from_raw_os_error(EMFILE)) } else { Ok(()) }
     }
 
     fn find(&mut self, path: &Path) -> io::Result<InodeId> {

@@ -154,6 +154,16 @@ impl LogFolder {
         Self { state, meta, was_clean: false, last_broker_epoch: None, _lock: Box::new(()) }
     }
 
+    /// Leaves as many files as it opens itself to each of `folders` log folders, this one among them.
+    pub fn share_open_files(&self, folders: usize) {
+        self.state.files.share(folders);
+    }
+
+    /// Whether a log that was just opened had better be flushed, for the files that it closes then.
+    pub fn is_crowded(&self) -> bool {
+        self.state.files.is_crowded()
+    }
+
     /// The folder's path.
     pub fn path(&self) -> &Path {
         &self.state.path

@@ -7,16 +7,13 @@ use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use env::{Disk, File, Open};
+use env::{Disk, File, Open, is_too_many_files};
 use model::{Limits, Timestamp};
 
 use crate::checkpoints::Checkpoints;
 use crate::open_files::OpenFiles;
 use crate::reserve::Reserve;
 use crate::{StorageError, TailBudget};
-
-/// Linux's numbers for "too many open files", in the system and in the process.
-const TOO_MANY_FILES: [i32; 2] = [23, 24];
 
 /// What a write is for: may it use the space that is kept for when the disk is full?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,9 +35,18 @@ pub(crate) struct FolderState {
     offline: OnceLock<StorageError>,
 }
 
+/// A log's place among the open ones.
+pub(crate) struct Seat(Arc<FolderState>);
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.files.leave();
+    }
+}
+
 impl FolderState {
     pub(crate) fn new(disk: Arc<dyn Disk>, path: PathBuf, tail: TailBudget) -> Self {
-        let files = OpenFiles::new(Limits::OPEN_FILES_MAX);
+        let files = OpenFiles::new(disk.open_files_max());
         let reserve = Reserve::of(&*disk, path.clone());
         let checkpoints = Mutex::default();
         Self { disk, path, files, tail, reserve, checkpoints, offline: OnceLock::new() }
@@ -83,6 +89,14 @@ impl FolderState {
         Err(self.fail(path, &error))
     }
 
+    /// What a failed flush means: it is final, unless all that failed was opening something.
+    pub(crate) fn flush_failed(&self, path: &Path, error: &io::Error) -> StorageError {
+        if is_too_many_files(error) {
+            return StorageError::Io { path: path.to_owned(), cause: error.to_string() };
+        }
+        self.fail(path, error)
+    }
+
     /// Runs an operation that needs space; where there is none, once more with what the reserve gives.
     pub(crate) fn with_reserve<T>(
         &self,
@@ -94,6 +108,16 @@ impl FolderState {
             result => result,
         };
         self.checked(path, result)
+    }
+
+    /// Counts a log in until the seat is dropped.
+    pub(crate) fn seat(self: &Arc<Self>, path: &Path) -> Result<Seat, StorageError> {
+        let refused = |files_max| StorageError::Io {
+            path: path.to_owned(),
+            cause: format!("{files_max} logs are open; raise the limit of open files (ulimit -n)"),
+        };
+        self.files.enter().map_err(refused)?;
+        Ok(Seat(self.clone()))
     }
 
     /// Writes all of it at `position`.
@@ -155,6 +179,5 @@ fn is_full(error: &io::Error) -> bool {
 /// Failures that say nothing about the disk: of the process's limits, or of one name.
 fn concerns_one_call(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidData, NotFound, OutOfMemory, WouldBlock};
-    matches!(error.kind(), InvalidData | NotFound | OutOfMemory | WouldBlock)
-        || error.raw_os_error().is_some_and(|number| TOO_MANY_FILES.contains(&number))
+    matches!(error.kind(), InvalidData | NotFound | OutOfMemory | WouldBlock) || is_too_many_files(error)
 }

@@ -33,7 +33,7 @@ pub use retain::Maintained;
 pub use times::{TimeSearch, TimestampOffset};
 
 use crate::epochs::LeaderEpochs;
-use crate::folder_state::Purpose;
+use crate::folder_state::{Purpose, Seat};
 use crate::producers::{ProducerState, Producers};
 use crate::segment::{Place, Segment};
 use crate::tail::Tail;
@@ -68,6 +68,7 @@ pub struct Log {
     names_unsynced: bool,
     /// Of the append that is being done; kept for its capacity.
     headers: Vec<BatchHeader>,
+    _seat: Seat,
 }
 
 impl Log {

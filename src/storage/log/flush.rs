@@ -3,7 +3,8 @@
 //! * A job lists everything that is not known to be on disk, and the log end of that moment. When it is done, everything
 //!   below that end is durable, with the names of the files and the leader epochs that it needs.
 //! * It carries the truncation count: what was written behind a truncation is not what the job flushed.
-//! * A failure is final: the operating system may have dropped the bytes, and would call the next try a success.
+//! * A failure is final: the operating system may have dropped the bytes, and would call the next try a success. Only where
+//!   too many files are open nothing was dropped, and the flush is asked again.
 //!
 //! Kafka: `UnifiedLog.flush`; KAFKA-19571, KAFKA-16541.
 
@@ -87,11 +88,12 @@ impl Log {
     /// Takes note of what became of a job. Gives back the flushed end.
     ///
     /// # Errors
-    /// The flush failed: the log folder is offline for good.
+    /// The flush failed: the log folder is offline for good, unless it is [`StorageError::Io`]: then the next job has all of it
+    /// once more.
     pub fn flush_done(&mut self, job: &FlushJob, result: io::Result<()>) -> Result<Offset, StorageError> {
         let active = self.segments.last().map_or(Offset(0), |active| active.base_offset);
         if let Err(error) = result {
-            return Err(self.place.folder.fail(&self.place.file(FileKind::Log, active), &error));
+            return Err(self.place.folder.flush_failed(&self.place.file(FileKind::Log, active), &error));
         }
         self.place.folder.check()?;
         self.unsynced.synced(job.unsynced_end);
@@ -176,6 +178,7 @@ impl EpochFile {
         }
         self.is_handed_out = false;
         let (names, committed) = (self.names.clone(), self.committed.clone());
+        let file = Mutex::new(Some(file));
         self.pending = Some(Arc::new(EpochCommit { file, aside, number, names, committed }));
         Ok(())
     }
@@ -183,7 +186,8 @@ impl EpochFile {
 
 /// Syncing it makes one text of the leader epochs the true one.
 struct EpochCommit {
-    file: Arc<dyn File>,
+    /// Until it has its name.
+    file: Mutex<Option<Arc<dyn File>>>,
     aside: PathBuf,
     number: u64,
     names: Arc<FolderNames>,
@@ -241,11 +245,16 @@ only_sync!(FolderNames, self => { self.unless_gone(self.disk.sync_dir(&self.path
 
 only_sync!(EpochCommit, self => {
     let mut committed = self.committed.lock().unwrap_or_else(PoisonError::into_inner);
-    if *committed >= self.number || self.names.gone.load(Ordering::Acquire) {
+    if self.names.gone.load(Ordering::Acquire) {
         return Ok(());
     }
-    self.file.sync()?;
-    self.names.rename(&self.aside, epochs::FILE)?;
-    *committed = self.number;
+    let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(unsynced) = file.as_ref().filter(|_| *committed < self.number) {
+        unsynced.sync()?;
+        self.names.rename(&self.aside, epochs::FILE)?;
+        *committed = self.number;
+    }
+    // Closed now: the folder is to be opened, perhaps with the last descriptor, perhaps in a later try.
+    *file = None;
     self.names.sync()
 });

@@ -53,6 +53,7 @@ impl Log {
     ) -> Result<Self, StorageError> {
         folder.check()?;
         let path = folder.path.join(topic_partition.to_string());
+        let seat = folder.seat(&path)?;
         let is_new = !folder.checked(&path, folder.disk.exists(&path))?;
         if is_new {
             folder.with_reserve(&path, || folder.disk.create_dir_all(&path))?;
@@ -77,6 +78,7 @@ impl Log {
             unsynced: Unsynced::default(),
             names_unsynced: is_new,
             headers: Vec::new(),
+            _seat: seat,
             place,
         };
         log.recover(opening)?;

@@ -51,6 +51,47 @@ fn a_failed_flush_is_final() {
 }
 
 #[test]
+fn a_flush_that_could_not_open_something_is_asked_again() {
+    for opened in 0..3 {
+        let mut node = Node::new(LogConfig::default());
+        append(&mut node.log, &records(2));
+        node.disk.fail(Kind::Open, FOLDER, opened, 1);
+        let job = node.log.flush_job().unwrap();
+        let result = job.files.iter().try_for_each(|file| file.sync());
+        assert!(result.is_err(), "a flush opens more than {opened}");
+        let error = node.log.flush_done(&job, result).unwrap_err();
+        assert!(matches!(error, StorageError::Io { .. }), "{error}");
+        assert_eq!(node.log.flushed_end(), Offset(0));
+        append(&mut node.log, &records(2));
+        assert_eq!(flush(&mut node.log), Offset(4));
+        let node = node.power_loss();
+        assert_eq!(all_offsets(&node.log), [(0, 1), (2, 3)], "{opened}");
+        assert_eq!(node.log.epochs(), [(LeaderEpoch(1), Offset(0))], "{opened}");
+    }
+}
+
+#[test]
+fn too_many_open_files_never_take_a_folder_offline() {
+    for after in 0..60 {
+        let mut node = Node::without_tail(small_segments());
+        node.disk.fail(Kind::Open, FOLDER, after, 3);
+        for _ in 0..12 {
+            let _ = try_append(&mut node, NOW, Origin::Client);
+            let _ = node.log.read(Offset(0), 100, node.log.log_end(), true);
+            if let Some(job) = node.log.flush_job() {
+                let result = job.files.iter().try_for_each(|file| file.sync());
+                let _ = node.log.flush_done(&job, result);
+            }
+        }
+        assert!(node.folder.offline().is_none(), "after {after}");
+        node.disk.heal();
+        append(&mut node.log, &records(2));
+        let end = flush(&mut node.log);
+        assert_eq!(node.power_loss().log.log_end(), end, "after {after}");
+    }
+}
+
+#[test]
 fn a_failed_read_takes_the_folder_offline() {
     let mut node = Node::without_tail(small_segments());
     for _ in 0..10 {
@@ -302,7 +343,7 @@ fn an_epoch_whose_name_was_not_on_disk_is_not_lost() {
 
 #[test]
 fn whatever_operation_fails_nothing_flushed_is_lost() {
-    for kind in [Kind::Read, Kind::Write, Kind::Sync, Kind::Name] {
+    for kind in [Kind::Read, Kind::Write, Kind::Sync, Kind::Name, Kind::Open] {
         for after in 0..40 {
             let mut node = Node::without_tail(small_segments());
             node.disk.fail(kind, FOLDER, after, 1);
