@@ -222,7 +222,7 @@ impl House {
             return Err(failed.into());
         }
         if in_order && left == 0 {
-            self.replication.close(self.broker_epoch);
+            self.replication.close(self.broker_epoch).await;
         }
         Ok(())
     }

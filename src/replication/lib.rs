@@ -10,6 +10,7 @@
 
 mod assignment;
 mod blocking;
+mod closing;
 mod committed;
 mod committer;
 mod error;

@@ -11,7 +11,7 @@ use metadata::{Delta, Image};
 use model::{NodeId, PartitionIndex, TopicIdPartition};
 use storage::{FoundLog, LogFolder};
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info, warn};
+use tracing::{error, warn};
 
 use crate::assignment::{Assignment, Change, Settings};
 use crate::blocking::blocking;
@@ -228,32 +228,6 @@ impl Replication {
                 }
             })
             .collect()
-    }
-
-    /// The clean end, after everything else that uses partitions has ended: all is flushed, indexes and producer
-    /// snapshots are written, and the folders are marked clean, unless one of their logs was not opened or not closed.
-    pub fn close(&self, broker_epoch: model::BrokerEpoch) {
-        let mut closed: Vec<Vec<_>> = self.folders.iter().map(|_| Vec::new()).collect();
-        for partition in self.partitions.all() {
-            match partition.close() {
-                Ok(Some(checkpoint)) => closed[partition.folder].push(checkpoint),
-                Ok(None) => {}
-                Err(error) => {
-                    self.folders.doubt(partition.folder);
-                    error!(partition = %partition.name, %error, "a partition was not closed cleanly");
-                }
-            }
-        }
-        for ((_, folder), checkpoints) in self.folders.iter().zip(&closed) {
-            if !folder.is_in_order() {
-                warn!(folder = %folder.logs.path().display(), "the next start recovers this log folder");
-                continue;
-            }
-            match folder.logs.close(checkpoints, broker_epoch) {
-                Ok(()) => info!(folder = %folder.logs.path().display(), "log folder closed"),
-                Err(error) => error!(%error, "a log folder was not closed cleanly"),
-            }
-        }
     }
 }
 

@@ -254,6 +254,23 @@ fn a_partition_that_was_not_made_for_too_many_open_files_is_made_when_there_are_
 }
 
 #[test]
+fn a_folder_is_marked_clean_only_when_its_logs_were_closed() {
+    for fails in [false, true] {
+        let (world, node) = world();
+        world.run(async {
+            let case = Case::start(&node, &topic()).await;
+            case.append("a");
+            if fails {
+                node.disk().fail(Kind::Open, "/d/orders-0", 0, u64::MAX);
+            }
+            case.replication.close(BrokerEpoch(1)).await;
+            let marked = case.env.disk.exists(Path::new("/d/.kafka_cleanshutdown")).expect("a disk");
+            assert_eq!(marked, !fails);
+        });
+    }
+}
+
+#[test]
 fn a_deleted_topic_is_gone_for_who_waits_too() {
     let (world, node) = world();
     world.run(async {
@@ -276,7 +293,7 @@ fn a_partition_that_the_cluster_does_not_know_is_set_aside() {
     world.run(async {
         let case = Case::start(&node, &topic()).await;
         case.append("a");
-        case.replication.close(BrokerEpoch(1));
+        case.replication.close(BrokerEpoch(1)).await;
     });
     node.kill();
     world.run(async {
