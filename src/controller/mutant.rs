@@ -1,16 +1,6 @@
-//! Known faults that a test can put back.
-//!
-//! Each of these was a fault of somebody's controller, or is what a reader might take for a simplification; a scenario of
-//! its own catches it, and the scenario's test proves it by running with the fault and without. Without the feature
-//! `mutants` the questions are constant `false`.
+//! Known faults that a test can put back: faults of somebody's controller, or what a reader might take for a simplification.
 
-/// A known fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(
-    not(feature = "mutants"),
-    expect(unreachable_pub, reason = "exported with the feature `mutants` only")
-)]
-pub enum Mutant {
+model::mutants! {
     /// An AlterPartition of an older partition epoch is taken.
     StaleAlterPartitionTaken,
     /// A replica of an earlier run of its broker is added to the ISR (KIP-903, KAFKA-14139).
@@ -33,47 +23,4 @@ pub enum Mutant {
     SilentBrokerForgotten,
     /// Another process takes the id of a broker that lives.
     DuplicateTaken,
-}
-
-#[cfg(feature = "mutants")]
-impl Mutant {
-    /// All of them.
-    pub const ALL: &[Self] = &[
-        Self::StaleAlterPartitionTaken,
-        Self::OldBrokerEpochTaken,
-        Self::FencedReplicaAdded,
-        Self::EmptyDiskCounted,
-        Self::LostRecordsIgnored,
-        Self::FencedLastKnownLeaderElected,
-        Self::ElrKeptAfterMinIsrChange,
-        Self::ReassignmentEndsEarly,
-        Self::UnfencedTooEarly,
-        Self::SilentBrokerForgotten,
-        Self::DuplicateTaken,
-    ];
-}
-
-/// The fault that a controller has, if any.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Mutation {
-    #[cfg(feature = "mutants")]
-    active: Option<Mutant>,
-}
-
-impl Mutation {
-    #[cfg(feature = "mutants")]
-    pub(crate) fn of(mutant: Mutant) -> Self {
-        Self { active: Some(mutant) }
-    }
-
-    #[cfg(feature = "mutants")]
-    pub(crate) fn is(self, mutant: Mutant) -> bool {
-        self.active == Some(mutant)
-    }
-
-    #[cfg(not(feature = "mutants"))]
-    #[expect(clippy::unused_self, reason = "the same face as with the feature")]
-    pub(crate) const fn is(self, _mutant: Mutant) -> bool {
-        false
-    }
 }

@@ -6,6 +6,7 @@ mod error_code;
 mod id;
 mod limits;
 mod map;
+mod mutants;
 mod time;
 mod topic;
 mod uuid;

@@ -1,15 +1,6 @@
 //! Known faults that a test can put back.
-//!
-//! Random seeds do not find every fault; each of these is caught by a scenario of its own, and the scenario's test
-//! proves it by running with the fault and without. Without the feature `mutants` the questions are constant `false`.
 
-/// A known fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(
-    not(feature = "mutants"),
-    expect(unreachable_pub, reason = "exported with the feature `mutants` only")
-)]
-pub enum Mutant {
+model::mutants! {
     /// The high watermark passes in-sync replicas that have not got so far.
     HighWatermarkBeyondIsr,
     /// A leader counts its own records before they are flushed.
@@ -60,61 +51,4 @@ pub enum Mutant {
     AppendNewerEpochs,
     /// A leader goes on with its epoch after a restart, and may give offsets twice.
     LeadAgainAfterRestart,
-}
-
-#[cfg(feature = "mutants")]
-impl Mutant {
-    /// All of them.
-    pub const ALL: &[Self] = &[
-        Self::HighWatermarkBeyondIsr,
-        Self::LeaderCountsUnflushed,
-        Self::FetchBeforeFlush,
-        Self::TruncateToHighWatermark,
-        Self::NoTruncation,
-        Self::NoEpochEntry,
-        Self::ExpandBelowEpochStart,
-        Self::ExpandWithoutMaximal,
-        Self::ShrinkAtOnce,
-        Self::ShrinkBeforeMetadata,
-        Self::StaleAlterPartition,
-        Self::RollBackOnUnknown,
-        Self::NoAlterPartitionRetry,
-        Self::EmptyIsrOnRetry,
-        Self::FreshEpochsOnRetry,
-        Self::HighWatermarkUnderMinIsr,
-        Self::NoRecomputeOnShrink,
-        Self::WaitForIneligible,
-        Self::StaleBrokerEpoch,
-        Self::KeepFollowersOverEpochs,
-        Self::DivergingFetchCounts,
-        Self::RaiseBeforeTruncating,
-        Self::StaleFetchAnswer,
-        Self::AppendNewerEpochs,
-        Self::LeadAgainAfterRestart,
-    ];
-}
-
-/// The fault that a replica has, if any.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Mutation {
-    #[cfg(feature = "mutants")]
-    active: Option<Mutant>,
-}
-
-impl Mutation {
-    #[cfg(feature = "mutants")]
-    pub(crate) fn of(mutant: Mutant) -> Self {
-        Self { active: Some(mutant) }
-    }
-
-    #[cfg(feature = "mutants")]
-    pub(crate) fn is(self, mutant: Mutant) -> bool {
-        self.active == Some(mutant)
-    }
-
-    #[cfg(not(feature = "mutants"))]
-    #[expect(clippy::unused_self, reason = "the same face as with the feature")]
-    pub(crate) const fn is(self, _mutant: Mutant) -> bool {
-        false
-    }
 }
