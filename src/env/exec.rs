@@ -36,13 +36,20 @@ pub trait Exec: Send + Sync {
 
 /// What `job` gives, run where it may block.
 pub async fn blocking<T: Send + 'static>(exec: &dyn Exec, job: impl FnOnce() -> T + Send + 'static) -> T {
+    match try_blocking(exec, job).await {
+        Some(value) => value,
+        // The node is ending, and this task with it.
+        None => std::future::pending().await,
+    }
+}
+
+/// As [`blocking`]; `None` where the node ends before the job has run.
+pub async fn try_blocking<T: Send + 'static>(
+    exec: &dyn Exec,
+    job: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
     let result = Arc::new(Mutex::new(None));
     let put = Arc::clone(&result);
     exec.blocking(Box::new(move || *put.lock().unwrap_or_else(PoisonError::into_inner) = Some(job()))).await;
-    let value = result.lock().unwrap_or_else(PoisonError::into_inner).take();
-    match value {
-        Some(value) => value,
-        // The job was dropped unrun: the node is ending, and this task with it.
-        None => std::future::pending().await,
-    }
+    result.lock().unwrap_or_else(PoisonError::into_inner).take()
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 pub use clock::{Clock, timeout};
 pub use disk::{Disk, Entry, File, FileRange, Open, is_too_many_files, write_atomic};
-pub use exec::{Exec, blocking};
+pub use exec::{Exec, blocking, try_blocking};
 pub use net::{Chunk, FrameReader, FrameWriter, Link, Listener, Net, RecvError};
 pub use rng::Rng;
 

@@ -11,7 +11,6 @@ use model::{BrokerEpoch, Limits};
 use storage::LogCheckpoint;
 use tracing::{error, info, warn};
 
-use crate::blocking::blocking;
 use crate::{Partition, Replication};
 
 /// What several jobs share.
@@ -40,7 +39,7 @@ impl Replication {
         }
         let replication = self.clone();
         let mark = move || replication.close_folders(&closing, broker_epoch);
-        if blocking(self.env.exec.as_ref(), mark).await.is_none() {
+        if env::try_blocking(self.env.exec.as_ref(), mark).await.is_none() {
             warn!("the node ended before its log folders were closed; the next start recovers them");
         }
     }

@@ -9,7 +9,6 @@
 //! Kafka: `ReplicaManager`, `LogManager`, `Partition`, `DelayedOperationPurgatory`.
 
 mod assignment;
-mod blocking;
 mod closing;
 mod committed;
 mod committer;

@@ -14,7 +14,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 use crate::assignment::{Assignment, Change, Settings};
-use crate::blocking::blocking;
 use crate::failed::{Failed, FailedPartition};
 use crate::folders::{FolderDescription, Folders};
 use crate::partitions::Partitions;
@@ -170,7 +169,7 @@ impl Replication {
     }
 
     async fn blocking(&self, work: impl FnOnce() + Send + 'static) {
-        if blocking(self.env.exec.as_ref(), work).await.is_none() {
+        if env::try_blocking(self.env.exec.as_ref(), work).await.is_none() {
             warn!("the node ended before a metadata change was applied to its partitions");
         }
     }

@@ -14,7 +14,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::Replication;
-use crate::blocking::blocking;
 
 /// What recovery kept is soon known to be safe: a node that is killed again and again does not read it anew each time.
 const FIRST_CHECKPOINT: Duration = Duration::from_millis(500);
@@ -57,7 +56,7 @@ async fn repeat(
         }
         wait = every;
         let target = replication.clone();
-        if blocking(replication.env.exec.as_ref(), move || work(&target)).await.is_none() {
+        if env::try_blocking(replication.env.exec.as_ref(), move || work(&target)).await.is_none() {
             return;
         }
     }
