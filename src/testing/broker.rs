@@ -14,6 +14,9 @@ pub(crate) const ADDRESS: &str = "broker:9092";
 /// Where its log folder lies.
 pub(crate) const FOLDER: &str = "/data";
 
+/// Of reads that must not wait, so many in a hundred find that the cache does not have what they want.
+const COLD_PERCENT: u8 = 10;
+
 /// Small segments and frequent upkeep, so that a short life sees all of it.
 const SETTINGS: &[&str] = &[
     "listeners=PLAINTEXT://broker:9092",
@@ -43,7 +46,9 @@ struct Process {
 impl Broker {
     /// A machine that is off.
     pub(crate) fn new(world: &World) -> Self {
-        Self { machine: world.node("broker"), process: None }
+        let machine = world.node("broker");
+        machine.disk().set_cold_percent(COLD_PERCENT);
+        Self { machine, process: None }
     }
 
     /// Starts the process, and does not wait until it serves.
