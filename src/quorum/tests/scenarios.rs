@@ -76,6 +76,36 @@ fn a_leader_takes_nothing_before_its_epoch_is_committed() {
 }
 
 #[test]
+fn votes_that_arrive_late_elect_a_leader_without_what_was_committed_since() {
+    let mut world = World::new(2, 5, 0, None);
+    world.led_by_first(1);
+    world.set_rule(|message| match message.from {
+        4 if message.is_vote() => Verdict::Hold,
+        from if message.is_campaign() && from != 4 => Verdict::Drop,
+        _ => Verdict::Pass,
+    });
+    world.resign(0);
+    assert!(world.run_until(LONG, |world| world.role(4) == Some(RoleName::Candidate)));
+    let late = world.epoch(4);
+    // The voters' answers stay on the way, until another leads and has committed.
+    world.set_rule(|message| match message.to {
+        4 if message.is_vote_answer() => Verdict::Hold,
+        4 => Verdict::Drop,
+        _ => Verdict::Pass,
+    });
+    world.release(Message::is_vote);
+    let before = world.oracle.committed_end();
+    assert!(world.run_until(LONG, |world| world.oracle.committed_end() > before));
+    assert_eq!((world.role(4), world.epoch(4)), (Some(RoleName::Candidate), late));
+    assert!(world.end(4) <= before);
+    world.release(Message::is_vote_answer);
+    let elected = |world: &World| world.role(4) == Some(RoleName::Leader);
+    assert!(world.run_until(millis(50), elected), "{}", world.describe());
+    world.no_rule();
+    world.settle();
+}
+
+#[test]
 fn an_observer_follows_and_never_campaigns() {
     let mut world = World::new(1, 1, 1, None);
     world.led_by_first(3);

@@ -162,7 +162,7 @@ impl World {
     fn role_changed(&mut self, at: usize, role: RoleName, epoch: LeaderEpoch) {
         let node = &mut self.nodes[at];
         let process = node.process.as_mut().expect("it acts");
-        process.leads = role == RoleName::Leader;
+        process.leads = (role == RoleName::Leader).then_some(epoch);
         process.active = process.active.filter(|active| role == RoleName::Leader && *active == epoch);
         if role == RoleName::Leader {
             self.counts.elections += 1;
@@ -173,7 +173,7 @@ impl World {
     fn high_watermark_moved(&mut self, at: usize, to: Offset) {
         let node = &self.nodes[at];
         let process = node.process.as_ref().expect("it acts");
-        if process.leads && !self.oracle.harm_only {
+        if process.leads.is_some() && !self.oracle.harm_only {
             let epoch = node.disk.before(to).map(|entry| entry.epoch);
             assert_eq!(
                 epoch,

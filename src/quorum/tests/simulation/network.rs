@@ -36,6 +36,10 @@ impl Message {
         matches!(&self.body, Body::Request { request: Request::Vote(_), .. })
     }
 
+    pub fn is_vote_answer(&self) -> bool {
+        matches!(&self.body, Body::Response { response: Response::Vote(_), .. })
+    }
+
     pub fn is_fetch(&self) -> bool {
         matches!(&self.body, Body::Request { request: Request::Fetch(_), .. })
     }

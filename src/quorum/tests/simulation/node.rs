@@ -34,7 +34,7 @@ pub struct Process {
     pub tick_at: Option<Instant>,
     pub part: Option<Part>,
     /// Whether it has announced itself as the leader.
-    pub leads: bool,
+    pub leads: Option<LeaderEpoch>,
     /// The voters that count, as it has announced them.
     pub voters: VoterSet,
 }
@@ -72,7 +72,7 @@ impl Process {
             high_watermark: Offset(0),
             tick_at: None,
             part: None,
-            leads: false,
+            leads: None,
             voters,
         }
     }

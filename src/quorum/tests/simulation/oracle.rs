@@ -2,7 +2,7 @@
 //!
 //! One leader an epoch; epochs and high watermarks grow; one vote an epoch, also across restarts; what is
 //! committed once is the same for everybody, and on the disks of a majority; every elected leader holds all
-//! of it.
+//! that was committed in the epochs before its own. (Its votes may reach it when a later epoch has begun.)
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -17,6 +17,8 @@ pub struct Oracle {
     /// Rules whose breach does no harm by itself are not looked at, so that a scenario shows the harm.
     pub harm_only: bool,
     committed: Vec<Rc<Entry>>,
+    /// The epoch of the leader that committed each.
+    committed_in: Vec<LeaderEpoch>,
     /// A hash of all committed batches up to each.
     states: Vec<u64>,
     leaders: BTreeMap<LeaderEpoch, ReplicaKey>,
@@ -57,7 +59,8 @@ impl Oracle {
         );
         let first = *self.leaders.entry(epoch).or_insert(leader);
         assert_eq!(first, leader, "two leaders in epoch {epoch}");
-        if let Some(last) = self.committed.last() {
+        let before = self.committed_in.partition_point(|committed_in| *committed_in < epoch);
+        if let Some(last) = self.committed[..before].last() {
             assert!(
                 disk.start() >= last.end || disk.before(last.end) == Some(last),
                 "{leader:?} leads epoch {epoch} without the committed {last:?}"
@@ -69,7 +72,7 @@ impl Oracle {
     pub fn exposed<'a>(
         &mut self,
         entries: &[Rc<Entry>],
-        leads: bool,
+        leads: Option<LeaderEpoch>,
         disks: impl Fn() -> Vec<(ReplicaKey, &'a Disk)>,
         voters: &VoterSet,
     ) {
@@ -79,7 +82,9 @@ impl Oracle {
                 assert_eq!(self.committed[at], *entry, "two truths are committed");
                 continue;
             }
-            assert!(leads, "a follower's high watermark is ahead of every leader's: {entry:?}");
+            let epoch = leads.unwrap_or_else(|| {
+                panic!("a follower's high watermark is ahead of every leader's: {entry:?}")
+            });
             assert_eq!(entry.base, self.committed_end(), "a commit leaves a hole");
             let disks = disks();
             // A voter whose disk was lost since had it, as far as anybody can tell.
@@ -92,6 +97,7 @@ impl Oracle {
             );
             self.states.push(fold(self.states.last().copied().unwrap_or(0), entry));
             self.committed.push(Rc::clone(entry));
+            self.committed_in.push(epoch);
         }
     }
 }
