@@ -98,6 +98,25 @@ pub fn encode_response(
 /// Where `message` has a value that the version cannot carry, the client id is longer than a string may be, or the
 /// frame would not fit its length field.
 pub fn encode_request(header: &RequestHeader, message: &impl Encodable) -> Result<Bytes, FrameError> {
+    let (api, bytes) = request_header(header)?;
+    encode_frame(api, header.api_version, &bytes, message)
+}
+
+/// A whole request frame around a body that is encoded already, its length in front.
+///
+/// # Errors
+/// Where the client id is longer than a string may be, or the frame would not fit its length field.
+pub fn frame_request(header: &RequestHeader, body: &[u8]) -> Result<Bytes, FrameError> {
+    let (_, bytes) = request_header(header)?;
+    let size = bytes.len() + body.len();
+    let mut frame = BytesMut::with_capacity(4 + size);
+    frame.put_i32(i32::try_from(size).map_err(|_| FrameError::TooLarge(size))?);
+    frame.put_slice(&bytes);
+    frame.put_slice(body);
+    Ok(frame.freeze())
+}
+
+fn request_header(header: &RequestHeader) -> Result<(&'static ApiSpec, Vec<u8>), FrameError> {
     let api = api(header.api_key).ok_or(FrameError::UnknownApi(header.api_key))?;
     let client_id = header.client_id.as_ref().map_or(&[][..], |id| id.as_bytes());
     let length = i16::try_from(client_id.len()).map_err(|_| FrameError::ClientId)?;
@@ -110,7 +129,7 @@ pub fn encode_request(header: &RequestHeader, message: &impl Encodable) -> Resul
     if api.request_header_version(header.api_version) == 2 {
         bytes.put_u8(0);
     }
-    encode_frame(api, header.api_version, &bytes, message)
+    Ok((api, bytes))
 }
 
 /// Reads the header of a response of this API and version and leaves the body: the correlation id. `frame` starts after
@@ -191,6 +210,17 @@ mod tests {
             assert_eq!(frame.get_i32() as usize, frame.len());
             assert_eq!(decode_request_header(&mut frame).expect("decodes"), header(3, version));
             assert!(crate::check_request(3, version, &frame).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_body_that_is_encoded_already_gets_the_same_frame() {
+        for version in [8, 9] {
+            let request = MetadataRequest::default();
+            let frame = encode_request(&header(3, version), &request).expect("encodes");
+            let mut body = frame.slice(4..);
+            decode_request_header(&mut body).expect("decodes");
+            assert_eq!(frame_request(&header(3, version), &body).expect("fits"), frame);
         }
     }
 

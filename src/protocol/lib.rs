@@ -28,9 +28,10 @@ mod wire;
 
 pub use codec::MessageError;
 pub use frame::{
-    FrameError, RequestHeader, decode_request_header, decode_response_header, encode_request, encode_response,
+    FrameError, RequestHeader, decode_request_header, decode_response_header, encode_request,
+    encode_response, frame_request,
 };
 pub use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, Message, Request, StrBytes};
 pub use message::{DecodeError, decode, decode_response};
-pub use preflight::{PreflightError, check, check_request};
+pub use preflight::{PreflightError, check, check_request, error_codes};
 pub use wire::{FromWire, ToWire};

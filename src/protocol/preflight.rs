@@ -3,15 +3,21 @@
 //! It follows the table of the message's version and refuses what a decoder might believe: a length that the bytes left
 //! could not fill with the smallest elements, a null where there is none, a tagged field that takes more or fewer bytes
 //! than it declares, tags that do not rise, bytes left over. What passes makes the decoders behind it allocate in
-//! proportion to the frame and never more than `Limits::MESSAGE_ELEMENTS_MAX` elements; it allocates nothing itself.
+//! proportion to the frame and never more than `Limits::MESSAGE_ELEMENTS_MAX` elements; it allocates nothing itself, but for
+//! the error codes of a response.
 //!
 //! Kafka: none. Its decoders check only that an array is no longer than the bytes that remain.
+
+use std::collections::BTreeSet;
 
 use model::Limits;
 
 use crate::schema::{Field, Kind, Schema};
 use crate::tables::api;
 use crate::varint;
+
+/// Kafka's name of every field that has an error code.
+const ERROR_CODE: &str = "ErrorCode";
 
 /// Why a message is not what its table says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -77,13 +83,27 @@ pub(crate) fn check_response(api_key: i16, version: i16, body: &[u8]) -> Result<
 /// # Errors
 /// Where the bytes are not what the table of this version says.
 pub fn check(schema: &Schema, version: i16, body: &[u8]) -> Result<(), PreflightError> {
+    walk(schema, version, body).map(drop)
+}
+
+/// Checks the body of a response, to its last byte, and gives the error codes in it, wherever they stand.
+///
+/// # Errors
+/// Where the body is not what the table of this version says.
+pub fn error_codes(api_key: i16, version: i16, body: &[u8]) -> Result<BTreeSet<i16>, PreflightError> {
+    walk(api(api_key).ok_or(PreflightError::UnknownApi(api_key))?.response, version, body)
+}
+
+/// The error codes of a message that is what its schema says.
+fn walk(schema: &Schema, version: i16, body: &[u8]) -> Result<BTreeSet<i16>, PreflightError> {
     if !schema.versions.contains(version) {
         return Err(PreflightError::UnknownVersion { message: schema.name, version });
     }
-    let mut walk = Walk { left: body, version, flexible: schema.flexible.contains(version), elements: 0 };
+    let flexible = schema.flexible.contains(version);
+    let mut walk = Walk { left: body, version, flexible, elements: 0, error_codes: BTreeSet::new() };
     walk.fields(schema.fields)?;
     match walk.left.len() {
-        0 => Ok(()),
+        0 => Ok(walk.error_codes),
         left => Err(PreflightError::Left(left)),
     }
 }
@@ -93,6 +113,8 @@ struct Walk<'a> {
     version: i16,
     flexible: bool,
     elements: usize,
+    /// Other than 0.
+    error_codes: BTreeSet<i16>,
 }
 
 impl Walk<'_> {
@@ -133,10 +155,21 @@ impl Walk<'_> {
     fn fields(&mut self, fields: &'static [Field]) -> Result<(), PreflightError> {
         for field in fields {
             if field.tag.is_none() && field.versions.contains(self.version) {
+                self.note_error(field);
                 self.value(&field.kind, field.is_nullable(self.version))?;
             }
         }
         if self.flexible { self.tags(fields) } else { Ok(()) }
+    }
+
+    fn note_error(&mut self, field: &Field) {
+        if matches!(field.kind, Kind::Int16)
+            && field.name == ERROR_CODE
+            && let Some(code) =
+                self.left.first_chunk().copied().map(i16::from_be_bytes).filter(|code| *code != 0)
+        {
+            self.error_codes.insert(code);
+        }
     }
 
     fn tags(&mut self, fields: &'static [Field]) -> Result<(), PreflightError> {
@@ -219,6 +252,17 @@ mod tests {
         assert_eq!(check_request(75, 0, &body(1, &[2, b't', 0, 0, 0, 0, 0, 0])), Ok(()));
         assert_eq!(check_request(75, 0, &body(0xff, &[0])), Ok(()));
         assert_eq!(check_request(75, 0, &body(0x61, &[0])), Err(PreflightError::Mark(0x61)));
+    }
+
+    #[test]
+    fn error_codes_are_found_wherever_they_stand() {
+        // DeleteTopics' response, version 1: throttle time, then of each topic a name and a code.
+        let body = [0, 0, 0, 0, 0, 0, 0, 3, 0, 1, b'a', 0, 41, 0, 1, b'b', 0, 0, 0, 1, b'c', 0, 3];
+        assert_eq!(error_codes(20, 1, &body), Ok(BTreeSet::from([3, 41])));
+        // FindCoordinator's, version 3: throttle time, a code, no message, a node, an empty host, a port, no tags.
+        let body = [0, 0, 0, 0, 0, 15, 0, 0xff, 0xff, 0xff, 0xff, 1, 0xff, 0xff, 0xff, 0xff, 0];
+        assert_eq!(error_codes(10, 3, &body), Ok(BTreeSet::from([15])));
+        assert_eq!(error_codes(10, 3, &body[..15]), Err(PreflightError::Short));
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod peer;
 mod peer_connection;
 mod peer_versions;
 mod reader;
+mod relay;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -27,3 +28,4 @@ pub use call::{Answer, CallError};
 pub use net::{TcpConfig, TcpNet};
 pub use peer::{Peer, PeerConfig, PeerState};
 pub use peer_versions::PeerVersions;
+pub use relay::{RelayedAnswer, RelayedRequest};

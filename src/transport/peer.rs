@@ -20,6 +20,7 @@ use crate::backoff::Backoff;
 use crate::call::{Answer, Call, CallError, Question};
 use crate::peer_connection::{PeerConnection, fail};
 use crate::peer_versions::{PeerVersions, handshake};
+use crate::relay::{Relay, RelayedAnswer, RelayedRequest};
 
 /// How peers are spoken to.
 #[derive(Clone, Debug)]
@@ -88,7 +89,28 @@ impl Peer {
         R::Response: Send,
     {
         let (give, take) = oneshot::channel();
-        let question = Box::new(Call::new(request, deadline, give));
+        self.ask(Box::new(Call::new(request, deadline, give)), take, deadline).await
+    }
+
+    /// Passes a request on, at the version that it has.
+    ///
+    /// # Errors
+    /// Why there is no answer. Nothing is tried again.
+    pub async fn relay(
+        &self,
+        deadline: Instant,
+        request: RelayedRequest,
+    ) -> Result<RelayedAnswer, CallError> {
+        let (give, take) = oneshot::channel();
+        self.ask(Box::new(Relay::new(request, deadline, give)), take, deadline).await
+    }
+
+    async fn ask<T>(
+        &self,
+        question: Box<dyn Question>,
+        take: oneshot::Receiver<Result<T, CallError>>,
+        deadline: Instant,
+    ) -> Result<T, CallError> {
         let answer = async {
             self.questions.send(question).await.map_err(|_| CallError::Closed)?;
             take.await.map_err(|_| CallError::Closed)?

@@ -29,6 +29,11 @@ impl PeerVersions {
         (min <= max).then_some(max)
     }
 
+    /// Whether the peer serves this version of the API.
+    pub fn serves(&self, api_key: i16, version: i16) -> bool {
+        self.apis.get(&api_key).is_some_and(|theirs| theirs.contains(&version))
+    }
+
     /// The levels of a feature that the peer can do; none where it does not know the feature.
     pub fn feature(&self, name: &str) -> Option<RangeInclusive<i16>> {
         self.features.get(name).cloned()

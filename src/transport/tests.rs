@@ -11,7 +11,7 @@ use protocol::messages::{ApiVersionsResponse, HeartbeatRequest, HeartbeatRespons
 use protocol::{RequestHeader, StrBytes};
 use sim::{Node, World};
 
-use crate::{CallError, Peer, PeerConfig};
+use crate::{CallError, Peer, PeerConfig, RelayedRequest};
 
 const MAX: usize = 1 << 20;
 const HEARTBEAT: i16 = 12;
@@ -144,6 +144,32 @@ fn an_api_that_the_peer_does_not_serve_is_not_sent_and_ends_nothing() {
         let refused = peer.call(in_ms(&scene.env, 1000), |_| VoteRequest::default()).await.unwrap_err();
         assert!(matches!(refused, CallError::Unsupported(52)) && !refused.may_have_arrived());
         assert_eq!(beat(&scene.env, &peer).await.unwrap(), 1);
+    });
+}
+
+/// A heartbeat of another client.
+fn relayed(api_version: i16) -> RelayedRequest {
+    let client_id = Some(StrBytes::from_static_str("somebody"));
+    let header = RequestHeader { api_key: HEARTBEAT, api_version, correlation_id: 77, client_id };
+    let mut body = protocol::encode_request(&header, &HeartbeatRequest::default()).unwrap().slice(4..);
+    protocol::decode_request_header(&mut body).unwrap();
+    RelayedRequest { header, body }
+}
+
+#[test]
+fn a_request_of_somebody_else_is_passed_on_as_it_came_and_the_errors_in_its_answer_are_told() {
+    let refusing: Behaviour = Arc::new(|header| {
+        assert_eq!((header.api_version, header.client_id.as_deref()), (2, Some("somebody")));
+        let response = HeartbeatResponse::default().with_error_code(41);
+        vec![protocol::encode_response(header.correlation_id, HEARTBEAT, 2, &response).unwrap()]
+    });
+    let (scene, peer) = scene(&[(HEARTBEAT, 0, 2)], refusing);
+    scene.world.run(async {
+        let answer = peer.relay(in_ms(&scene.env, 1000), relayed(2)).await.unwrap();
+        assert_eq!(answer.error_codes, [41].into());
+        assert_eq!(answer.frame[..], [0, 0, 0, 1, 0, 0, 0, 0, 0, 41]);
+        let newer = peer.relay(in_ms(&scene.env, 1000), relayed(3)).await.unwrap_err();
+        assert!(matches!(newer, CallError::Unsupported(HEARTBEAT)), "{newer}");
     });
 }
 
