@@ -25,8 +25,8 @@ const FIRST: SnapshotId = SnapshotId { end: Offset(0), epoch: LeaderEpoch(0) };
 pub struct Boot {
     pub(crate) me: ReplicaKey,
     pub(crate) folder: PathBuf,
-    /// All log folders of this node.
-    pub(crate) log_folders: Vec<Arc<LogFolder>>,
+    /// The log folder that has the metadata log.
+    pub(crate) log_folder: Arc<LogFolder>,
     pub(crate) log: Log,
     pub(crate) quorum: quorum::Boot,
     pub(crate) image: Image,
@@ -66,7 +66,9 @@ pub fn boot(
         newcomer::forget_directory_id(env.disk.as_ref(), folder.path())?;
     }
     let (latest, found) = latest(env, &path, &snapshots)?;
-    if (log.log_start()..=log.log_end()).contains(&latest.end) {
+    if is_behind(&log, latest) {
+        log.truncate_fully_and_start_at(latest.end, now)?;
+    } else if log.log_start() < latest.end {
         // What the snapshot covers counts no more, whether or not its deletion was on disk.
         log.advance_log_start(latest.end)?;
     }
@@ -88,8 +90,15 @@ pub fn boot(
     snapshots.retain(|(id, _)| *id != FIRST);
     let hard = quorum_state::read(env.disk.as_ref(), &path)?;
     let quorum = quorum::Boot { hard, log: view, voters: history, snapshots };
-    let log_folders = folders.to_vec();
-    Ok(Boot { me, folder: path, log_folders, log, quorum, image, bootstrap, kraft_version })
+    let log_folder = folder.clone();
+    Ok(Boot { me, folder: path, log_folder, log, quorum, image, bootstrap, kraft_version })
+}
+
+/// Whether a snapshot was fetched that was still to take the log's place when the process ended.
+fn is_behind(log: &Log, snapshot: SnapshotId) -> bool {
+    let latest_epoch = log.latest_epoch().unwrap_or(LeaderEpoch(0));
+    let begins_there = (log.log_start(), log.log_end()) == (snapshot.end, snapshot.end);
+    !begins_there && (log.log_end() < snapshot.end || latest_epoch < snapshot.epoch)
 }
 
 fn first_snapshot(voters: VoterSet, now: Timestamp) -> Vec<u8> {

@@ -74,7 +74,7 @@ pub struct Cluster {
     kraft_version: i16,
     shared: Arc<Shared>,
     replication: Arc<Replication>,
-    log_folders: Arc<[Arc<LogFolder>]>,
+    log_folder: Arc<LogFolder>,
     decisions: Arc<Semaphore>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) place: Place,
@@ -106,7 +106,7 @@ impl Cluster {
             applied: watch::Sender::new(boot.image.end()),
         });
         let kraft_version = boot.kraft_version;
-        let log_folders = boot.log_folders.as_slice().into();
+        let log_folder = boot.log_folder.clone();
         let (mailbox, commands) = mpsc::channel(COMMANDS);
         let (deciding, decisions) = mpsc::channel(DECISIONS);
         let (publisher, view) = (Arc::new(Publisher::default()), Arc::new(ArcSwap::default()));
@@ -129,7 +129,7 @@ impl Cluster {
             kraft_version,
             shared,
             replication,
-            log_folders,
+            log_folder,
             decisions,
             clock,
             place,
@@ -186,23 +186,19 @@ impl Cluster {
         self.decide_at(move |controller, _| decide(controller)).await
     }
 
-    /// As [`Self::decide`], for what makes the metadata and the logs only grow: the reserve of a full disk is not for it. A
-    /// partition may come to lie in any folder that works, so each must have space.
+    /// As [`Self::decide`], for what makes the metadata and the logs only grow: the reserve of a full disk is not for it.
+    /// Where the metadata log's folder has space there is one for partitions too.
     ///
     /// # Errors
-    /// As there, and something was to be made while a disk is full.
+    /// As there, and something was to be made while the metadata log's disk is full.
     pub async fn decide_where_space_is<R: Send + 'static>(
         &self,
         decide: impl FnOnce(&Controller) -> Decision<R> + Send + 'static,
     ) -> Result<R, ClusterError> {
-        let (folders, clock) = (self.log_folders.clone(), self.clock.clone());
-        let is_full = move || {
-            let now = clock.wall();
-            folders.iter().any(|folder| folder.offline().is_none() && !folder.has_space(now))
-        };
+        let (folder, clock) = (self.log_folder.clone(), self.clock.clone());
         self.decide(move |controller| {
             let decision = decide(controller);
-            if !decision.records.is_empty() && is_full() {
+            if !decision.records.is_empty() && !folder.has_space(clock.wall()) {
                 return Decision { records: Vec::new(), reply: Err(ClusterError::DiskFull) };
             }
             Decision { records: decision.records, reply: Ok(decision.reply) }

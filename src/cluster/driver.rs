@@ -21,14 +21,14 @@ use metadata::{Image, METADATA_VERSION};
 use model::{Instant, LeaderEpoch, NodeId, Offset, Timestamp};
 use protocol::records::metadata::MetadataRecord;
 use quorum::{Action, Quorum, RoleName, SnapshotId, VoterSet};
-use storage::{FlushJob, Log, StorageError};
+use storage::{FlushJob, Log};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use crate::description::QuorumDescription;
 use crate::flusher::Flusher;
-use crate::metadata_log::{self, with_space};
+use crate::metadata_log::{self, patiently};
 use crate::peers::{Answered, Peers};
 use crate::publisher::{Answer, Publisher};
 use crate::questions::Questions;
@@ -224,16 +224,16 @@ impl Driver {
         let (clock, now) = (&*self.env.clock, self.env.clock.wall());
         match action {
             Action::Persist(hard) => {
-                with_space(clock, &mut self.log, |log| Ok(quorum_state::write(log, &hard)?)).await?;
+                patiently(clock, &mut self.log, |log| Ok(quorum_state::write(log, &hard)?)).await?;
             }
             Action::AppendControl(batch) => {
                 let append = |log: &mut Log| metadata_log::append_control(log, &batch, now);
-                with_space(clock, &mut self.log, append).await?;
+                patiently(clock, &mut self.log, append).await?;
             }
             Action::Flush { end, truncations } => {
                 self.flusher.ask(&self.env, &mut self.log, (end, truncations));
             }
-            Action::HighWatermark(end) => self.commit(end)?,
+            Action::HighWatermark(end) => self.commit(end).await?,
             Action::Activated { epoch, .. } => self.activate(epoch).await?,
             Action::RoleChanged { role, epoch, leader } => {
                 info!(?role, %epoch, leader = leader.map(|id| id.0), "the quorum's role changed");
@@ -248,16 +248,18 @@ impl Driver {
                 self.peers.learn_voters(&voters);
                 self.show();
             }
-            Action::DeleteBefore(offset) => self.delete_before(offset)?,
-            Action::Truncate(offset) => self.log.truncate_to(offset, self.env.clock.wall())?,
+            Action::DeleteBefore(offset) => self.delete_before(offset).await?,
+            Action::Truncate(offset) => {
+                patiently(clock, &mut self.log, |log| Ok(log.truncate_to(offset, now)?)).await?;
+            }
             Action::Send { to, id, request } => self.send(to, id, request),
-            Action::Respond { token, response } => self.respond(token, response)?,
+            Action::Respond { token, response } => self.respond(token, response).await?,
             Action::RespondRecords { token, response, start, end } => {
-                self.respond_records(token, response, start..end)?;
+                self.respond_records(token, response, start..end).await?;
             }
             Action::AppendFetched { count } => self.append_fetched(count).await?,
-            Action::WriteSnapshotPiece { id, position } => self.write_piece(id, position)?,
-            Action::InstallSnapshot(id) => self.install_snapshot(id)?,
+            Action::WriteSnapshotPiece { id, position } => self.write_piece(id, position).await?,
+            Action::InstallSnapshot(id) => self.install_snapshot(id).await?,
             // Nobody can ask for a change of the voters yet.
             Action::VoterChangeDone { .. } => {}
         }
@@ -315,7 +317,7 @@ impl Driver {
             let at = (appended.base_offset, appended.epoch);
             let (clock, now) = (&*self.env.clock, self.env.clock.wall());
             let append = |log: &mut Log| metadata_log::append(log, at, &decided.records, now);
-            let end = with_space(clock, &mut self.log, append).await?;
+            let end = patiently(clock, &mut self.log, append).await?;
             let (image, _) = controller.image().apply(&decided.records, end).map_err(|error| {
                 FatalError::Apply(format!("a decision of this node's controller: {error}"))
             })?;
@@ -327,11 +329,13 @@ impl Driver {
     }
 
     /// Hands what is committed now to the publisher.
-    fn commit(&mut self, high_watermark: Offset) -> Result<(), FatalError> {
+    async fn commit(&mut self, high_watermark: Offset) -> Result<(), FatalError> {
         while self.committed.end() < high_watermark {
-            let batches = metadata_log::read(&self.log, self.committed.end(), high_watermark)?;
+            let from = self.committed.end();
+            let read = |log: &mut Log| metadata_log::read(log, from, high_watermark);
+            let batches = patiently(&*self.env.clock, &mut self.log, read).await?;
             let Some(last) = batches.last() else {
-                return Err(FatalError::Apply(format!("no record at offset {}", self.committed.end())));
+                return Err(FatalError::Apply(format!("no record at offset {from}")));
             };
             let (end, at) = (last.end, last.timestamp);
             self.kraft_version = metadata_log::kraft_version(&batches).unwrap_or(self.kraft_version);
@@ -373,8 +377,8 @@ impl Driver {
         let bytes = snapshot::encode(&snapshot, id.epoch, self.committed_at, self.env.clock.wall());
         let now = self.env.clock.now();
         match snapshot::write(&self.log, id, &bytes, self.env.clock.wall()) {
-            Err(error @ StorageError::DiskFull { .. }) => {
-                warn!(%error, "a metadata snapshot waits for space");
+            Err(error) if error.passes() => {
+                warn!(%error, "a metadata snapshot waits for space or for open files to be closed");
                 self.snapshot_not_before = now.plus(SNAPSHOT_AGAIN);
                 return Ok(());
             }
@@ -389,7 +393,11 @@ impl Driver {
 
     fn remove_old_snapshots(&mut self) -> Result<(), FatalError> {
         let io = |cause| FatalError::Io { path: self.folder.clone(), cause };
-        let found = snapshot::list(self.env.disk.as_ref(), &self.folder).map_err(io)?;
+        let found = match snapshot::list(self.env.disk.as_ref(), &self.folder).map_err(io) {
+            // They are removed after the next one.
+            Err(error) if error.passes() => return Ok(()),
+            found => found?,
+        };
         let old = found.len().saturating_sub(SNAPSHOTS_KEPT);
         for (id, _) in &found[..old] {
             snapshot::remove(self.env.disk.as_ref(), &self.folder, *id).map_err(io)?;
@@ -398,9 +406,14 @@ impl Driver {
         Ok(())
     }
 
-    fn delete_before(&mut self, offset: Offset) -> Result<(), FatalError> {
-        self.log.advance_log_start(offset)?;
-        while self.log.maintain(self.env.clock.wall(), self.quorum.high_watermark())?.more {}
+    async fn delete_before(&mut self, offset: Offset) -> Result<(), FatalError> {
+        let (now, high_watermark) = (self.env.clock.wall(), self.quorum.high_watermark());
+        let delete = |log: &mut Log| {
+            log.advance_log_start(offset)?;
+            while log.maintain(now, high_watermark)?.more {}
+            Ok(())
+        };
+        patiently(&*self.env.clock, &mut self.log, delete).await?;
         self.bytes_since_snapshot = self.log.size_bytes();
         Ok(())
     }

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use env::{is_disk_full, is_too_many_files};
 use model::ErrorCode;
+use storage::{AppendError, ReadError};
 use thiserror::Error;
 
 /// A decision was not made here.
@@ -59,10 +61,15 @@ pub enum BootError {
 }
 
 impl FatalError {
-    /// Whether there is no space left, which heals by itself.
-    pub(crate) fn is_disk_full(&self) -> bool {
-        use storage::{AppendError, StorageError::DiskFull};
-        matches!(self, Self::Storage(DiskFull { .. }) | Self::Append(AppendError::Storage(DiskFull { .. })))
+    /// Whether it passes by itself, so that the same may be tried again: no space, or too many open files.
+    pub(crate) fn passes(&self) -> bool {
+        match self {
+            Self::Storage(error)
+            | Self::Append(AppendError::Storage(error))
+            | Self::Read(ReadError::Storage(error)) => error.passes(),
+            Self::Io { cause, .. } => is_disk_full(cause) || is_too_many_files(cause),
+            Self::Append(_) | Self::Read(_) | Self::Apply(_) => false,
+        }
     }
 }
 

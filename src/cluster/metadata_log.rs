@@ -19,8 +19,8 @@ use crate::{FatalError, convert, snapshot};
 /// The topic's id, the same in every cluster.
 pub(crate) const TOPIC_ID: Uuid = Uuid([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
 
-/// How often a full disk is looked at again.
-const LOOK_FOR_SPACE: Duration = Duration::from_secs(1);
+/// How often what was hindered is tried again.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
 
 /// The topic's one partition.
 pub fn topic_partition() -> TopicPartition {
@@ -66,22 +66,33 @@ pub(crate) fn append_control(
     write(log, control.base_offset, control.epoch, batch, now)
 }
 
-/// Writes as soon as there is space for it. Until then the whole quorum's machine waits, as it does for a slow disk: what
-/// it has decided must not be overtaken, and a full disk heals by itself.
-pub(crate) async fn with_space<T>(
+/// Tries until nothing is in the way that passes by itself: a full disk, too many open files. Until then the whole
+/// quorum's machine waits, as it does for a slow disk: what it has decided must not be overtaken. `attempt` must bear to be
+/// cut off anywhere and made again.
+pub(crate) async fn patiently<T>(
     clock: &dyn Clock,
     log: &mut Log,
-    mut write: impl FnMut(&mut Log) -> Result<T, FatalError>,
+    mut attempt: impl FnMut(&mut Log) -> Result<T, FatalError>,
 ) -> Result<T, FatalError> {
     loop {
-        match write(log) {
-            Err(error) if error.is_disk_full() => {
-                tracing::warn!(%error, "the metadata log waits for space");
-                clock.sleep(LOOK_FOR_SPACE).await;
+        match attempt(log) {
+            Err(error) if error.passes() => {
+                tracing::warn!(%error, "the metadata log waits for space or for open files to be closed");
+                clock.sleep(TRY_AGAIN).await;
             }
             result => return result,
         }
     }
+}
+
+/// Appends whole batches as a leader sent them. Those that an earlier attempt came to are there, and are left out.
+pub(crate) fn append_fetched(log: &mut Log, fetched: &[u8], now: Timestamp) -> Result<(), FatalError> {
+    let log_end = log.log_end();
+    let is_there = |batch: &batch::Batch<'_>| batch.header.next_offset() <= log_end;
+    let there = batch::batches(fetched).map_while(Result::ok).take_while(is_there);
+    let done: usize = there.map(|batch| batch.bytes.len()).sum();
+    log.append_as_follower(&fetched[done..], Origin::Raft, now)?;
+    Ok(())
 }
 
 fn write(

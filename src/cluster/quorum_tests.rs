@@ -18,7 +18,7 @@ use protocol::records::metadata::RegisterControllerRecord;
 use protocol::{Encodable, RequestHeader};
 use replication::{Replication, UpkeepConfig};
 use shards::Shards;
-use sim::{Node, World};
+use sim::{Kind, Node, World};
 use storage::{LogFolder, MetaProperties, TailBudget};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -363,6 +363,65 @@ fn who_was_away_for_long_is_given_a_snapshot() {
         let is_old = |entry: &env::Entry| entry.name.starts_with("00000000000000000000.log");
         assert!(!names.iter().any(is_old), "the log begins where the snapshot ends: {names:?}");
     });
+}
+
+/// Lets one that was away for long come back, which what `hinders` does to its machine must not end.
+fn comes_back(seed: u64, hinders: impl AsyncFn(&Trio, i32)) {
+    let trio = Trio::new(seed, 500);
+    trio.world.run(async {
+        trio.start_all();
+        trio.applied(&ALL, trio.decide(&ALL).await).await;
+        let away = without(trio.leader_of(&ALL).await)[0];
+        trio.kill(away);
+        let left = without(away);
+        let mut end = Offset(0);
+        for _ in 0..20 {
+            end = trio.decide(&left).await;
+        }
+        hinders(&trio, away).await;
+        trio.applied(&ALL, end).await;
+        trio.applied(&ALL, trio.decide(&ALL).await).await;
+    });
+}
+
+#[test]
+fn who_is_given_a_snapshot_bears_too_many_open_files() {
+    for after in 0..10 {
+        comes_back(after, async |trio, away| {
+            trio.start(away);
+            trio.clock.sleep(Duration::from_millis(after)).await;
+            trio.machine(away).disk().fail(Kind::Open, DIR, after % 5, 2);
+        });
+    }
+}
+
+#[test]
+fn who_is_given_a_snapshot_waits_for_space() {
+    for after in 0..6 {
+        comes_back(after, async |trio, away| {
+            trio.start(away);
+            trio.clock.sleep(Duration::from_millis(after * 5)).await;
+            trio.machine(away).disk().set_capacity(0);
+            trio.clock.sleep(Duration::from_secs(5)).await;
+            trio.machine(away).disk().set_capacity(u64::MAX);
+        });
+    }
+}
+
+#[test]
+fn who_is_given_a_snapshot_and_dies_begins_with_it() {
+    for after in 0..10 {
+        comes_back(after, async |trio, away| {
+            trio.start(away);
+            trio.clock.sleep(Duration::from_millis(5)).await;
+            // Hindered at each step in turn, and killed while it waits.
+            trio.machine(away).disk().fail(Kind::Open, DIR, after, u64::MAX);
+            trio.clock.sleep(Duration::from_millis(900)).await;
+            trio.machine(away).power_loss();
+            trio.machine(away).disk().heal();
+            trio.start(away);
+        });
+    }
 }
 
 #[test]

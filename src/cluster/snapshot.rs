@@ -68,14 +68,16 @@ pub(crate) fn write_piece(
     disk.open(&part(folder, id), how)?.write_at(&[IoSlice::new(bytes)], position)
 }
 
-/// All pieces are written: makes them the snapshot, durably. Its size in bytes.
+/// All pieces are written: makes them the snapshot, durably. Its size in bytes. What failed may be called again.
 pub(crate) fn finish(disk: &dyn Disk, folder: &Path, id: SnapshotId) -> std::io::Result<u64> {
-    let part = part(folder, id);
-    let file = disk.open(&part, Open::Write)?;
-    file.sync()?;
-    disk.rename(&part, &folder.join(name(id)))?;
+    let (part, whole) = (part(folder, id), folder.join(name(id)));
+    if disk.exists(&part)? {
+        // A failed sync is final, whatever the reason: a second one would succeed without the bytes.
+        disk.open(&part, Open::Write)?.sync().map_err(std::io::Error::other)?;
+        disk.rename(&part, &whole)?;
+    }
     disk.sync_dir(folder)?;
-    file.len()
+    disk.open(&whole, Open::Read)?.len()
 }
 
 fn part(folder: &Path, id: SnapshotId) -> PathBuf {

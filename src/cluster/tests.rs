@@ -390,6 +390,21 @@ fn a_metadata_disk_that_fails_ends_the_node() {
 }
 
 #[test]
+fn too_many_open_files_end_no_node() {
+    for after in 0..15 {
+        let (world, node) = world();
+        world.run(async {
+            let (mut case, _) = Case::start(&node, 1000).await.expect("boots");
+            node.disk().fail(Kind::Open, "/d/__cluster_metadata-0", after, 2);
+            for _ in 0..30 {
+                case.block().await;
+            }
+            assert!(case.fatal.try_recv().is_err(), "after {after}");
+        });
+    }
+}
+
+#[test]
 fn a_damaged_snapshot_is_told_with_its_path() {
     let (world, node) = world();
     world.run(async {

@@ -138,6 +138,11 @@ pub struct Entry {
     pub length: u64,
 }
 
+/// Whether there was no space for something, on the disk or in its owner's share of it.
+pub fn is_disk_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 /// Whether something was not opened only because too many files are open, here or in the system: nothing was lost.
 pub fn is_too_many_files(error: &io::Error) -> bool {
     /// Linux's numbers: ENFILE and EMFILE.
@@ -153,7 +158,7 @@ pub fn write_atomic(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()
     let temporary = Path::new(&temporary);
     let file = disk.open(temporary, Open::Truncate)?;
     if let Err(error) = file.write_at(&[IoSlice::new(bytes)], 0) {
-        if error.kind() == io::ErrorKind::StorageFull {
+        if is_disk_full(&error) {
             disk.remove_file(temporary)?;
         }
         return Err(error);

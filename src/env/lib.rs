@@ -16,7 +16,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 pub use clock::{Clock, timeout};
-pub use disk::{Disk, Entry, File, FileRange, Open, is_too_many_files, write_atomic};
+pub use disk::{Disk, Entry, File, FileRange, Open, is_disk_full, is_too_many_files, write_atomic};
 pub use exec::{Exec, blocking, try_blocking};
 pub use net::{Chunk, FrameReader, FrameWriter, Link, Listener, Net, RecvError};
 pub use rng::Rng;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use env::Exec;
-use model::TopicPartition;
+use model::{Timestamp, TopicPartition};
 use storage::LogFolder;
 use tokio_util::sync::CancellationToken;
 
@@ -77,18 +77,20 @@ impl Folders {
         &self.0[at]
     }
 
-    /// The folder where the partition lies, or else the one with the fewest that works; counts the partition in.
+    /// The folder where the partition lies, or else one that works: with space if there is one, and then with the fewest
+    /// partitions. Counts the partition in. Looks at the disks.
     ///
     /// While a folder is offline only a partition that `is_new` gets a place: another may lie there, and would begin
     /// again from nothing.
-    pub(crate) fn choose(&self, name: &TopicPartition, is_new: bool) -> Option<usize> {
+    pub(crate) fn choose(&self, name: &TopicPartition, is_new: bool, now: Timestamp) -> Option<usize> {
         let works = || self.iter().filter(|(_, folder)| folder.logs.offline().is_none());
         let is_certain = is_new || works().count() == self.0.len();
         let at = works()
             .find(|(_, folder)| folder.logs.has_partition(name))
             .or_else(|| {
+                let load = |folder: &Folder| folder.partitions.load(Ordering::Relaxed);
                 works()
-                    .min_by_key(|(_, folder)| folder.partitions.load(Ordering::Relaxed))
+                    .min_by_key(|(_, folder)| (!folder.logs.has_space(now), load(folder)))
                     .filter(|_| is_certain)
             })
             .map(|(at, _)| at)?;

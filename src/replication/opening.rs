@@ -64,9 +64,9 @@ impl Replication {
     }
 
     fn open(&self, assignment: &Assignment, is_new: bool) -> Result<(), OpenError> {
-        let at = self.folders.choose(&assignment.name, is_new).ok_or(OpenError::NoFolder)?;
-        let folder = self.folders.get(at);
         let now = self.env.clock.wall();
+        let at = self.folders.choose(&assignment.name, is_new, now).ok_or(OpenError::NoFolder)?;
+        let folder = self.folders.get(at);
         let log = folder
             .logs
             .open_log(&assignment.name, assignment.id.topic_id, assignment.config.clone(), now)

@@ -379,6 +379,32 @@ fn a_partition_that_is_new_begins_in_a_folder_that_works() {
     });
 }
 
+/// Leaves so many bytes of the node's disk.
+fn set_free(node: &Node, left: u64) {
+    let disk = node.disk();
+    disk.set_capacity(1 << 40);
+    let free = env::Disk::free_bytes(&*disk, Path::new("/d")).expect("a disk");
+    disk.set_capacity((1 << 40) - free + left);
+}
+
+#[test]
+fn a_partition_that_is_new_begins_in_a_folder_with_space() {
+    let (world, node) = world();
+    world.run(async {
+        node.disk().set_capacity(64 << 20);
+        let case = Case::start_in(&["/d", "/e"], &node, &[]).await;
+        case.env.clock.sleep(Duration::from_secs(1)).await;
+        set_free(&node, 0);
+        let first = &case.replication.folders.get(0).logs;
+        first.checkpoint(&[]).expect("out of the reserve");
+        assert!(first.is_full());
+        let (image, created) = image(&topic());
+        case.replication.apply(&image, &created).await;
+        assert_eq!(case.missing(), None);
+        assert!(case.env.disk.exists(Path::new("/e/orders-0")).expect("a disk"));
+    });
+}
+
 #[test]
 fn a_partition_that_was_not_made_for_lack_of_space_is_made_when_there_is_some() {
     for seed in 0..10 {

@@ -4,6 +4,7 @@
 //! * A log that is cut below its recovery point and written again is not on disk up to there any more: the checkpoint is
 //!   lowered before the cut. One that was being gathered at that moment does not raise it again.
 //! * A log that is made anew under an old name inherits nothing: its rows are gone before its folder is there.
+//! * After a write that failed a file may say the old or the new: who relies on what it says writes it again.
 //!
 //! Kafka: `LogManager.checkpointRecoveryOffsetsInDir`, `checkpointLogStartOffsetsInDir`, `ReplicaManager.checkpointHighWatermarks`.
 
@@ -17,39 +18,46 @@ use crate::checkpoint::{self, HIGH_WATERMARK, LOG_START, Offsets, RECOVERY_POINT
 use crate::folder_state::FolderState;
 use crate::{LogCheckpoint, StorageError};
 
-/// The rows of all three, as they were last written.
-#[derive(Default)]
+/// All three.
 pub(crate) struct Checkpoints {
-    recovery_points: Offsets,
-    log_starts: Offsets,
-    high_watermarks: Offsets,
+    recovery_points: Table,
+    log_starts: Table,
+    high_watermarks: Table,
     /// Where logs were cut since what they are was last gathered.
     cut: Offsets,
+}
+
+/// One checkpoint.
+struct Table {
+    name: &'static str,
+    rows: Offsets,
+    /// Whether the file is known to have these rows.
+    is_written: bool,
 }
 
 impl FolderState {
     /// Reads the three files.
     pub(crate) fn read_checkpoints(&self) -> io::Result<()> {
         let mut checkpoints = self.lock_checkpoints();
-        checkpoints.recovery_points = read(self, RECOVERY_POINT)?;
-        checkpoints.log_starts = read(self, LOG_START)?;
-        checkpoints.high_watermarks = read(self, HIGH_WATERMARK)?;
+        for table in checkpoints.tables() {
+            table.rows = read(self, table.name)?;
+        }
         Ok(())
     }
 
     /// Below it everything of this log was on disk.
     pub(crate) fn recovery_point(&self, log: &TopicPartition) -> Offset {
-        self.lock_checkpoints().recovery_points.get(log).copied().unwrap_or(Offset(0))
+        self.lock_checkpoints().recovery_points.rows.get(log).copied().unwrap_or(Offset(0))
     }
 
     /// Where this log began.
     pub(crate) fn log_start(&self, log: &TopicPartition) -> Offset {
-        self.lock_checkpoints().log_starts.get(log).copied().unwrap_or(Offset(0))
+        self.lock_checkpoints().log_starts.rows.get(log).copied().unwrap_or(Offset(0))
     }
 
     /// This log's high watermark.
     pub(crate) fn high_watermark(&self, log: &TopicPartition) -> Option<Offset> {
-        self.lock_checkpoints().high_watermarks.get(log).copied()
+        self.lock_checkpoints().high_watermarks.rows.get(log).copied()
     }
 
     /// What this log is now is being gathered for a checkpoint.
@@ -62,20 +70,22 @@ impl FolderState {
         let mut checkpoints = self.lock_checkpoints();
         let cut = checkpoints.cut.entry(log.clone()).or_insert(end);
         *cut = end.min(*cut);
-        match checkpoints.recovery_points.get_mut(log).filter(|written| **written > end) {
+        let table = &mut checkpoints.recovery_points;
+        match table.rows.get_mut(log).filter(|written| **written > end) {
             Some(written) => *written = end,
-            None => return Ok(()),
+            None if table.is_written => return Ok(()),
+            None => {}
         }
-        self.write_all(RECOVERY_POINT, &checkpoints.recovery_points)
+        self.write_table(table)
     }
 
     /// A log of this name is about to be made. Waits for the disk where the checkpoints know another one.
     pub(crate) fn forget_checkpoints(&self, log: &TopicPartition) -> Result<(), StorageError> {
         let mut checkpoints = self.lock_checkpoints();
         checkpoints.cut.remove(log);
-        for (name, offsets) in checkpoints.files() {
-            if offsets.remove(log).is_some() {
-                self.write_all(name, offsets)?;
+        for table in checkpoints.tables() {
+            if table.rows.remove(log).is_some() || !table.is_written {
+                self.write_table(table)?;
             }
         }
         Ok(())
@@ -88,21 +98,25 @@ impl FolderState {
         let cut = |log: &LogCheckpoint| checkpoints.cut.get(&log.topic_partition).copied();
         let recovery_point =
             |log: &LogCheckpoint| cut(log).map_or(log.recovery_point, |cut| log.recovery_point.min(cut));
-        checkpoints.recovery_points = rows(logs, recovery_point);
-        checkpoints.log_starts = rows(logs, |log| log.log_start);
-        checkpoints.high_watermarks = rows(logs, |log| log.high_watermark);
-        for (name, offsets) in checkpoints.files() {
-            self.write_all(name, offsets)?;
+        let recovery_points = rows(logs, recovery_point);
+        let log_starts = rows(logs, |log| log.log_start);
+        let high_watermarks = rows(logs, |log| log.high_watermark);
+        for (table, rows) in
+            checkpoints.tables().into_iter().zip([recovery_points, log_starts, high_watermarks])
+        {
+            table.rows = rows;
+            table.is_written = false;
         }
-        Ok(())
+        checkpoints.tables().into_iter().try_for_each(|table| self.write_table(table))
     }
 
-    fn write_all(&self, name: &str, offsets: &Offsets) -> Result<(), StorageError> {
-        let mut rows: Vec<_> = offsets.iter().map(|(log, offset)| (log, *offset)).collect();
-        rows.sort_unstable();
-        let text = checkpoint::encode_offsets(&rows);
-        let path = self.path.join(name);
-        self.with_reserve(&path, || write_atomic(&*self.disk, &path, text.as_bytes()))
+    fn write_table(&self, table: &mut Table) -> Result<(), StorageError> {
+        table.is_written = false;
+        let rows: Vec<_> = table.rows.iter().map(|(log, offset)| (log, *offset)).collect();
+        let (path, text) = (self.path.join(table.name), checkpoint::encode_offsets(&rows));
+        self.with_reserve(&path, || write_atomic(&*self.disk, &path, text.as_bytes()))?;
+        table.is_written = true;
+        Ok(())
     }
 
     fn lock_checkpoints(&self) -> MutexGuard<'_, Checkpoints> {
@@ -110,13 +124,21 @@ impl FolderState {
     }
 }
 
+impl Default for Checkpoints {
+    fn default() -> Self {
+        let table = |name| Table { name, rows: Offsets::default(), is_written: true };
+        Self {
+            recovery_points: table(RECOVERY_POINT),
+            log_starts: table(LOG_START),
+            high_watermarks: table(HIGH_WATERMARK),
+            cut: Offsets::default(),
+        }
+    }
+}
+
 impl Checkpoints {
-    fn files(&mut self) -> [(&'static str, &mut Offsets); 3] {
-        [
-            (RECOVERY_POINT, &mut self.recovery_points),
-            (LOG_START, &mut self.log_starts),
-            (HIGH_WATERMARK, &mut self.high_watermarks),
-        ]
+    fn tables(&mut self) -> [&mut Table; 3] {
+        [&mut self.recovery_points, &mut self.log_starts, &mut self.high_watermarks]
     }
 }
 

@@ -1,6 +1,8 @@
 //! What can go wrong, one enum an operation, and Kafka's code for each.
 
+use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use model::{ErrorCode, LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence};
 use protocol::batch::{BatchError, CodecError};
@@ -34,7 +36,7 @@ pub enum StorageError {
         /// The file.
         path: PathBuf,
         /// What the operating system said.
-        cause: String,
+        cause: Arc<io::Error>,
     },
     /// A file says something that cannot be, and nothing can repair it.
     #[error("{path}: {what}; move the partition's folder away, so that it is replicated again")]
@@ -64,6 +66,22 @@ pub enum StorageError {
         /// What was asked for.
         expected: model::TopicId,
     },
+}
+
+impl StorageError {
+    /// Whether it passes by itself, so that the same may be tried again: no space, no memory, too many open files.
+    pub fn passes(&self) -> bool {
+        match self {
+            Self::DiskFull { .. } => true,
+            Self::Io { cause, .. } => {
+                env::is_too_many_files(cause) || cause.kind() == io::ErrorKind::OutOfMemory
+            }
+            Self::Offline { .. }
+            | Self::Damaged { .. }
+            | Self::OutOfRange { .. }
+            | Self::InconsistentTopicId { .. } => false,
+        }
+    }
 }
 
 /// Goes on without what there was no space for.

@@ -7,7 +7,7 @@ use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use env::{Disk, File, Open, is_too_many_files};
+use env::{Disk, File, Open, is_disk_full, is_too_many_files};
 use model::{Limits, Timestamp};
 
 use crate::checkpoints::Checkpoints;
@@ -79,22 +79,22 @@ impl FolderState {
             Ok(value) => return Ok(value),
             Err(error) => error,
         };
-        if is_full(&error) {
+        if is_disk_full(&error) {
             self.reserve.release(&*self.disk);
             return Err(StorageError::DiskFull { folder: self.path.clone() });
         }
         if concerns_one_call(&error) {
-            return Err(StorageError::Io { path: path.to_owned(), cause: error.to_string() });
+            return Err(StorageError::Io { path: path.to_owned(), cause: Arc::new(error) });
         }
         Err(self.fail(path, &error))
     }
 
     /// What a failed flush means: it is final, unless all that failed was opening something.
-    pub(crate) fn flush_failed(&self, path: &Path, error: &io::Error) -> StorageError {
-        if is_too_many_files(error) {
-            return StorageError::Io { path: path.to_owned(), cause: error.to_string() };
+    pub(crate) fn flush_failed(&self, path: &Path, error: io::Error) -> StorageError {
+        if is_too_many_files(&error) {
+            return StorageError::Io { path: path.to_owned(), cause: Arc::new(error) };
         }
-        self.fail(path, error)
+        self.fail(path, &error)
     }
 
     /// Runs an operation that needs space; where there is none, once more with what the reserve gives.
@@ -104,7 +104,7 @@ impl FolderState {
         operation: impl Fn() -> io::Result<T>,
     ) -> Result<T, StorageError> {
         let result = match operation() {
-            Err(error) if is_full(&error) && self.reserve.release(&*self.disk) => operation(),
+            Err(error) if is_disk_full(&error) && self.reserve.release(&*self.disk) => operation(),
             result => result,
         };
         self.checked(path, result)
@@ -112,9 +112,9 @@ impl FolderState {
 
     /// Counts a log in until the seat is dropped.
     pub(crate) fn seat(self: &Arc<Self>, path: &Path) -> Result<Seat, StorageError> {
-        let refused = |files_max| StorageError::Io {
-            path: path.to_owned(),
-            cause: format!("{files_max} logs are open; raise the limit of open files (ulimit -n)"),
+        let refused = |files_max| {
+            let cause = format!("{files_max} logs are open; raise the limit of open files (ulimit -n)");
+            StorageError::Io { path: path.to_owned(), cause: Arc::new(io::Error::other(cause)) }
         };
         self.files.enter().map_err(refused)?;
         Ok(Seat(self.clone()))
@@ -170,10 +170,6 @@ impl FolderState {
         }
         Ok(())
     }
-}
-
-fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// Failures that say nothing about the disk: of the process's limits, or of one name.

@@ -56,6 +56,8 @@ pub struct Log {
     truncations: u64,
     epochs: LeaderEpochs,
     epoch_file: EpochFile,
+    /// When a cut at the log end began that is not done: too many files were open, for example.
+    unfinished_cut: Option<Timestamp>,
     /// The epochs are to be written before the next records: the newest has none yet, or there was no space.
     epochs_unwritten: bool,
     producers: Producers,

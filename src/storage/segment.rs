@@ -508,9 +508,9 @@ impl Segment {
         let file = self.file(place)?;
         let scan = Scan::new(&*file, indexes.last_position(), self.size, LOOK_BYTES);
         place.scanned(self.base_offset, note_all(&mut indexes, scan, interval_bytes))?;
-        let stale = indexes.stale;
+        let is_to_be_written = indexes.stale || indexes.unsynced;
         self.indexes = OnceCell::from(indexes);
-        if stale { self.unsynced_indexes(place) } else { Ok(Vec::new()) }
+        if is_to_be_written { self.unsynced_indexes(place) } else { Ok(Vec::new()) }
     }
 
     /// Closes its file: the folder is going away.

@@ -4,19 +4,20 @@
 
 use std::io;
 use std::ops::Range;
+use std::path::Path;
 
 use bytes::Bytes;
 use metadata::{Delta, Image};
 use model::Offset;
 use protocol::batch;
 use quorum::{FetchResponse, Peer, Request, RequestId, Response, SnapshotId, Token};
-use storage::{Log, Origin};
+use storage::Log;
 use tokio::sync::oneshot;
 use tracing::info;
 
 use super::Driver;
 use crate::FatalError;
-use crate::metadata_log::{self, with_space};
+use crate::metadata_log::{self, patiently};
 use crate::peers::Answered;
 use crate::snapshot;
 use crate::wire::{Answer, Asked};
@@ -52,10 +53,10 @@ impl Driver {
         self.quorum.handle_request(self.env.clock.now(), token, asked.request);
     }
 
-    pub(super) fn respond(&mut self, token: Token, response: Response) -> Result<(), FatalError> {
+    pub(super) async fn respond(&mut self, token: Token, response: Response) -> Result<(), FatalError> {
         let bytes = match &response {
             Response::FetchSnapshot(piece) if piece.error.is_none() => {
-                self.read_piece(piece.id, piece.position, piece.length)?
+                self.read_piece(piece.id, piece.position, piece.length).await?
             }
             _ => Bytes::new(),
         };
@@ -63,14 +64,15 @@ impl Driver {
         Ok(())
     }
 
-    pub(super) fn respond_records(
+    pub(super) async fn respond_records(
         &mut self,
         token: Token,
         response: FetchResponse,
         offsets: Range<Offset>,
     ) -> Result<(), FatalError> {
         let bytes_max = self.questions.bytes_max(token);
-        let bytes = metadata_log::read_bytes(&self.log, offsets, bytes_max)?;
+        let read = |log: &mut Log| metadata_log::read_bytes(log, offsets.clone(), bytes_max);
+        let bytes = patiently(&*self.env.clock, &mut self.log, read).await?;
         self.give(token, Response::Fetch(response), bytes);
         Ok(())
     }
@@ -86,27 +88,38 @@ impl Driver {
         let length = batches.map(|batch| batch.map_or(0, |batch| batch.bytes.len())).sum::<usize>();
         let fetched = self.received.slice(..length);
         let (clock, now) = (&*self.env.clock, self.env.clock.wall());
-        let append = |log: &mut Log| Ok(log.append_as_follower(&fetched, Origin::Raft, now).map(|_| ())?);
-        with_space(clock, &mut self.log, append).await
+        let append = |log: &mut Log| metadata_log::append_fetched(log, &fetched, now);
+        patiently(clock, &mut self.log, append).await
     }
 
-    fn read_piece(&self, id: SnapshotId, position: u64, length: u32) -> Result<Bytes, FatalError> {
-        snapshot::read_piece(self.env.disk.as_ref(), &self.folder, id, position, length as usize)
-            .map_err(|cause| self.io(cause))
+    async fn read_piece(&mut self, id: SnapshotId, position: u64, length: u32) -> Result<Bytes, FatalError> {
+        let (disk, folder) = (&*self.env.disk, &self.folder);
+        let read = |_: &mut Log| {
+            snapshot::read_piece(disk, folder, id, position, length as usize)
+                .map_err(|cause| io(folder, cause))
+        };
+        patiently(&*self.env.clock, &mut self.log, read).await
     }
 
-    pub(super) fn write_piece(&mut self, id: SnapshotId, position: u64) -> Result<(), FatalError> {
-        snapshot::write_piece(self.env.disk.as_ref(), &self.folder, id, position, &self.received)
-            .map_err(|cause| self.io(cause))
+    pub(super) async fn write_piece(&mut self, id: SnapshotId, position: u64) -> Result<(), FatalError> {
+        let (disk, folder, piece) = (&*self.env.disk, &self.folder, &self.received);
+        let write = |_: &mut Log| {
+            snapshot::write_piece(disk, folder, id, position, piece).map_err(|cause| io(folder, cause))
+        };
+        patiently(&*self.env.clock, &mut self.log, write).await
     }
 
     /// The snapshot that was fetched takes the place of the log, and of everything that was applied.
-    pub(super) fn install_snapshot(&mut self, id: SnapshotId) -> Result<(), FatalError> {
-        let disk = self.env.disk.clone();
-        let size = snapshot::finish(disk.as_ref(), &self.folder, id).map_err(|cause| self.io(cause))?;
-        let bytes = snapshot::read(disk.as_ref(), &self.folder, id).map_err(|cause| self.io(cause))?;
-        let found = snapshot::decode(&bytes).map_err(FatalError::Apply)?;
-        self.log.truncate_fully_and_start_at(id.end, self.env.clock.wall())?;
+    pub(super) async fn install_snapshot(&mut self, id: SnapshotId) -> Result<(), FatalError> {
+        let (disk, folder, now) = (&*self.env.disk, &self.folder, self.env.clock.wall());
+        let install = |log: &mut Log| {
+            let size = snapshot::finish(disk, folder, id).map_err(|cause| io(folder, cause))?;
+            let bytes = snapshot::read(disk, folder, id).map_err(|cause| io(folder, cause))?;
+            let found = snapshot::decode(&bytes).map_err(FatalError::Apply)?;
+            log.truncate_fully_and_start_at(id.end, now)?;
+            Ok((size, found))
+        };
+        let (size, found) = patiently(&*self.env.clock, &mut self.log, install).await?;
         let (image, delta) = Image::default()
             .apply(&found.records, id.end)
             .map_err(|error| FatalError::Apply(error.to_string()))?;
@@ -118,10 +131,10 @@ impl Driver {
         self.quorum.handle_snapshot_installed(self.env.clock.now(), id, size, found.voters);
         self.remove_old_snapshots()
     }
+}
 
-    fn io(&self, cause: io::Error) -> FatalError {
-        FatalError::Io { path: self.folder.clone(), cause }
-    }
+fn io(folder: &Path, cause: io::Error) -> FatalError {
+    FatalError::Io { path: folder.to_owned(), cause }
 }
 
 /// What changed where `delta` says how the new image came to be out of nothing.

@@ -248,6 +248,7 @@ impl Log {
         let (Some(first), Some(last)) = (headers.first(), headers.last()) else { return Ok(()) };
         let end = last.next_offset();
         assert!(first.base_offset >= self.log_end && end > first.base_offset, "offsets only grow");
+        self.finish_cut()?;
         if self.must_roll(bytes.len() as u64, headers, now)? {
             self.roll(last.last_offset(), now)?;
         }

@@ -7,6 +7,7 @@ impl Log {
     /// Writes and flushes everything, so that the next start reads nothing but the last few KiB.
     pub fn close(&mut self) -> Result<(), StorageError> {
         self.place.folder.check()?;
+        self.finish_cut()?;
         let active = self.segments.last_mut().expect("a log has an active segment");
         let mut files = active.complete_indexes(&self.place)?;
         files.extend(self.write_snapshot(self.log_end)?);

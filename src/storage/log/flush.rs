@@ -93,7 +93,7 @@ impl Log {
     pub fn flush_done(&mut self, job: &FlushJob, result: io::Result<()>) -> Result<Offset, StorageError> {
         let active = self.segments.last().map_or(Offset(0), |active| active.base_offset);
         if let Err(error) = result {
-            return Err(self.place.folder.flush_failed(&self.place.file(FileKind::Log, active), &error));
+            return Err(self.place.folder.flush_failed(&self.place.file(FileKind::Log, active), error));
         }
         self.place.folder.check()?;
         self.unsynced.synced(job.unsynced_end);

@@ -71,6 +71,7 @@ impl Log {
             truncations: 0,
             epochs: LeaderEpochs::default(),
             epoch_file: EpochFile::new(&place),
+            unfinished_cut: None,
             epochs_unwritten: false,
             producers: Producers::default(),
             snapshots,

@@ -10,41 +10,65 @@ impl Log {
     /// Removes all batches that reach to `end` or beyond: the log ends there, or earlier where `end` lies inside a batch,
     /// but not below the log start. Where `end` is below that, nothing is left, and the log starts at `end`.
     /// The leader epochs are cut even where no batch is. Waits for the disk: what was cut off does not come back.
+    ///
+    /// # Errors
+    /// The folder is offline; or something is in the way that passes: then the cut is to be asked for again.
     pub fn truncate_to(&mut self, end: Offset, now: Timestamp) -> Result<(), StorageError> {
         self.place.folder.check()?;
         if self.epochs.truncate_end(end) {
             self.write_epochs()?;
         }
-        if end >= self.log_end {
-            return Ok(());
+        if end < self.log_end {
+            if end <= self.log_start || self.batch_boundary(end)? <= self.log_start {
+                return self.truncate_fully_and_start_at(end.min(self.log_start), now);
+            }
+            let end = self.batch_boundary(end)?;
+            self.forget_from(end)?;
+            self.log_end = end;
+            self.unfinished_cut = Some(now);
         }
-        if end <= self.log_start || self.batch_boundary(end)? <= self.log_start {
-            return self.truncate_fully_and_start_at(end.min(self.log_start), now);
-        }
-        let end = self.batch_boundary(end)?;
-        self.forget_from(end)?;
-        self.remove_segments_from(end)?;
-        self.cut_active(end)?;
+        self.finish_cut()
+    }
+
+    /// Removes what a cut left behind the log end, before anything is written there.
+    pub(super) fn finish_cut(&mut self) -> Result<(), StorageError> {
+        let Some(begun) = self.unfinished_cut else { return Ok(()) };
+        self.remove_segments_behind_end()?;
+        self.cut_active()?;
         self.remove_snapshots(|snapshot, log_end| snapshot > log_end)?;
-        self.reload_producers(now)?;
-        self.sync_names()
+        self.reload_producers(begun)?;
+        self.sync_names()?;
+        self.unfinished_cut = None;
+        Ok(())
     }
 
     /// Removes everything; the next record gets the offset `start`. Waits for the disk.
+    ///
+    /// # Errors
+    /// As of [`Self::truncate_to`].
     pub fn truncate_fully_and_start_at(&mut self, start: Offset, now: Timestamp) -> Result<(), StorageError> {
         self.place.folder.check()?;
         let first = self.segments.first().map_or(start, |first| first.base_offset);
         self.forget_from(start.min(first))?;
-        while let Some(segment) = self.segments.pop() {
-            segment.remove(&self.place)?;
-        }
-        self.segments.push(Segment::create(&self.place, start, now)?);
+        // What may be hindered comes first: a log is never without a segment.
+        let fresh = Segment::create(&self.place, start, now)?;
+        // Its file may be one that had records.
+        self.unsynced.extend(fresh.active_file());
+        let old = std::mem::replace(&mut self.segments, vec![fresh]);
         (self.log_start, self.log_end, self.flushed_end) = (start, start, start);
+        self.unfinished_cut = None;
+        self.names_changed();
+        for segment in old.into_iter().rev() {
+            if segment.base_offset == start {
+                segment.forget(&self.place);
+            } else {
+                segment.remove(&self.place)?;
+            }
+        }
         self.producers.clear();
         self.remove_snapshots(|_, _| true)?;
         self.epochs = crate::epochs::LeaderEpochs::default();
         self.write_epochs()?;
-        self.names_changed();
         self.flush_now()
     }
 
@@ -58,8 +82,8 @@ impl Log {
     }
 
     // The newest first: whatever a power cut leaves has no gap.
-    fn remove_segments_from(&mut self, end: Offset) -> Result<(), StorageError> {
-        while self.segments.last().is_some_and(|last| last.base_offset >= end) {
+    fn remove_segments_behind_end(&mut self) -> Result<(), StorageError> {
+        while self.segments.last().is_some_and(|last| last.base_offset >= self.log_end) {
             if let Some(segment) = self.segments.pop() {
                 segment.remove(&self.place)?;
             }
@@ -75,12 +99,11 @@ impl Log {
         Ok(found.map_or(end, |(_, header)| header.base_offset.min(end)))
     }
 
-    fn cut_active(&mut self, end: Offset) -> Result<(), StorageError> {
+    fn cut_active(&mut self) -> Result<(), StorageError> {
         let active = self.segments.last_mut().expect("the first segment begins below the end");
         active.activate(&self.place)?;
-        let files = active.truncate(&self.place, end, self.config.index_interval_bytes)?;
+        let files = active.truncate(&self.place, self.log_end, self.config.index_interval_bytes)?;
         self.unsynced.extend(files);
-        self.log_end = end;
         self.unflushed_files()
     }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use common::*;
 use env::Disk;
-use model::{ErrorCode, LeaderEpoch, Limits, Offset, Timestamp};
+use model::{ErrorCode, LeaderEpoch, Limits, Offset, Timestamp, Uuid};
 use sim::{Kind, SimDisk};
 use storage::{AppendError, LogConfig, Origin, StorageError};
 
@@ -88,6 +88,101 @@ fn too_many_open_files_never_take_a_folder_offline() {
         append(&mut node.log, &records(2));
         let end = flush(&mut node.log);
         assert_eq!(node.power_loss().log.log_end(), end, "after {after}");
+    }
+}
+
+/// A log of twelve batches, all on disk, in which the next opening but `after` fails.
+fn hindered(after: u64) -> Node {
+    let mut node = Node::without_tail(small_segments());
+    for _ in 0..12 {
+        append(&mut node.log, &records(2));
+    }
+    flush(&mut node.log);
+    node.checkpoint(Offset(24));
+    node.disk.fail(Kind::Open, FOLDER, after, 1);
+    node
+}
+
+#[test]
+fn a_cut_that_was_hindered_is_done_when_it_is_asked_for_again() {
+    for (after, is_asked_again) in (0..20).flat_map(|after| [(after, true), (after, false)]) {
+        let mut node = hindered(after);
+        let result = node.log.truncate_to(Offset(7), NOW);
+        assert!(result.as_ref().err().is_none_or(StorageError::passes), "after {after}: {result:?}");
+        node.disk.heal();
+        if is_asked_again {
+            node.log.truncate_to(Offset(7), NOW).unwrap();
+            assert_eq!(node.log.log_end(), Offset(6), "after {after}");
+        }
+        let from = node.log.log_end().0;
+        assert!(from == 6 || result.is_err() && !is_asked_again, "after {after}");
+        append(&mut node.log, &records(2));
+        flush(&mut node.log);
+        let expected: Vec<_> = (0..=from / 2).map(|n| (n * 2, n * 2 + 1)).collect();
+        assert_eq!(all_offsets(&node.power_loss().log), expected, "after {after}, again: {is_asked_again}");
+    }
+}
+
+#[test]
+fn a_log_whose_new_beginning_was_hindered_can_be_used_and_begun_again() {
+    for after in 0..20 {
+        let mut node = hindered(after);
+        let result = node.log.truncate_fully_and_start_at(Offset(8), NOW);
+        assert!(result.as_ref().err().is_none_or(StorageError::passes), "after {after}: {result:?}");
+        node.disk.heal();
+        append(&mut node.log, &records(2));
+        node.log.truncate_fully_and_start_at(Offset(8), NOW).unwrap();
+        append(&mut node.log, &records(2));
+        flush(&mut node.log);
+        assert_eq!(all_offsets(&node.power_loss().log), [(8, 9)], "after {after}");
+    }
+}
+
+#[test]
+fn a_recovery_point_that_was_not_lowered_is_lowered_by_the_next_cut() {
+    let mut node = hindered(0);
+    node.log.truncate_to(Offset(7), NOW).unwrap_err();
+    node.log.truncate_to(Offset(7), NOW).unwrap();
+    let path = Path::new(FOLDER).join("recovery-point-offset-checkpoint");
+    assert_eq!(node.disk.read(&path, 1000).unwrap(), b"0\n1\ntopic 0 6\n");
+}
+
+#[test]
+fn a_log_made_anew_inherits_nothing_though_its_name_was_not_forgotten_at_once() {
+    let mut node = hindered(0);
+    node.disk.heal();
+    node.log.delete().unwrap();
+    let anew = |node: &Node| {
+        node.folder.open_log(&topic_partition(), Uuid([6; 16]), node.config.clone(), NOW).map(drop)
+    };
+    node.disk.fail(Kind::Open, FOLDER, 0, 1);
+    anew(&node).unwrap_err();
+    anew(&node).unwrap();
+    for name in ["recovery-point-offset-checkpoint", "replication-offset-checkpoint"] {
+        assert_eq!(node.disk.read(&Path::new(FOLDER).join(name), 1000).unwrap(), b"0\n0\n", "{name}");
+    }
+}
+
+#[test]
+fn what_a_follower_appends_goes_on_where_it_was_hindered() {
+    let mut leader = Node::without_tail(LogConfig::default());
+    for _ in 0..12 {
+        append(&mut leader.log, &records(2));
+    }
+    let fetched = |from| bytes_of(&leader.log.read(from, 10_000, Offset(24), true).unwrap());
+    for (after, free) in (0..20).map(|after| (after, u64::MAX)).chain((0..40).map(|n| (99, n * 40))) {
+        let mut node = full_without_reserve(small_segments(), 1, free);
+        node.disk.fail(Kind::Open, FOLDER, after, 1);
+        for _ in 0..2 {
+            let bytes = fetched(node.log.log_end());
+            if let Err(error) = node.log.append_as_follower(&bytes, Origin::Raft, NOW) {
+                assert!(matches!(&error, AppendError::Storage(error) if error.passes()), "{error}");
+                node.disk.set_capacity(u64::MAX);
+            }
+        }
+        node.disk.heal();
+        flush(&mut node.log);
+        assert_eq!(all_offsets(&node.power_loss().log), all_offsets(&leader.log), "{after}, {free} bytes");
     }
 }
 
@@ -178,7 +273,7 @@ fn full_without_reserve(config: LogConfig, batches: usize, free: u64) -> Node {
     flush(&mut node.log);
     node.disk.set_capacity(1 << 30);
     let used = (1 << 30) - node.folder.free_bytes().unwrap();
-    node.disk.set_capacity(used + free);
+    node.disk.set_capacity(used.saturating_add(free));
     node
 }
 
