@@ -1,11 +1,16 @@
 //! Between frames and handlers: header, version, decode, handle, encode. The only place that knows all APIs alike.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use env::{BoxFuture, Chunk};
 use protocol::{FrameError, Request, RequestHeader};
 use tracing::{debug, error};
 
 use crate::{Answer, Node, Reply, Session, api_versions, table};
+
+/// As long as clients wait for an answer, unless they are told otherwise (`request.timeout.ms`).
+const CONTROLLER_WITHIN: Duration = Duration::from_secs(30);
 
 /// What the connection does next.
 pub enum Outcome {
@@ -67,6 +72,7 @@ pub async fn handle(node: &Node, session: &mut Session, mut frame: Bytes) -> Out
     if let Some(client_id) = header.client_id.as_deref().filter(|id| *id != session.client_id) {
         client_id.clone_into(&mut session.client_id);
     }
+    session.until = node.env.clock.now().plus(CONTROLLER_WITHIN);
     debug!(
         api_key = header.api_key,
         api_version = header.api_version,

@@ -13,12 +13,13 @@ use crate::{Node, Reply, Session};
 
 pub(crate) async fn handle(
     node: &Node,
-    _session: &mut Session,
+    session: &mut Session,
     request: ControllerRegistrationRequest,
     _version: i16,
 ) -> Reply<ControllerRegistrationResponse> {
     let registration = lift(&request);
-    let decided = node.cluster.decide(move |controller| controller.register_controller(registration)).await;
+    let decided =
+        node.decide(session.until, move |controller| controller.register_controller(registration)).await;
     Reply::Now(match decided {
         Ok(()) => ControllerRegistrationResponse::default(),
         Err(cause) => ControllerRegistrationResponse::default()

@@ -15,15 +15,14 @@ use crate::{Node, Reply, Session};
 
 pub(crate) async fn handle(
     node: &Node,
-    _session: &mut Session,
+    session: &mut Session,
     request: CreatePartitionsRequest,
     _version: i16,
 ) -> Reply<CreatePartitionsResponse> {
     let command = lift(&request);
     let rng = node.env.rng.clone();
     let created = node
-        .cluster
-        .decide_where_space_is(move |controller| {
+        .decide_where_space_is(session.until, move |controller| {
             controller.create_partitions(&command, &mut || rng.next_u64())
         })
         .await;

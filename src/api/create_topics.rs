@@ -16,15 +16,16 @@ use crate::{Node, Reply, Session};
 
 pub(crate) async fn handle(
     node: &Node,
-    _session: &mut Session,
+    session: &mut Session,
     request: CreateTopicsRequest,
     _version: i16,
 ) -> Reply<CreateTopicsResponse> {
     let command = lift(&request);
     let rng = node.env.rng.clone();
     let created = node
-        .cluster
-        .decide_where_space_is(move |controller| controller.create_topics(&command, &mut || rng.next_u64()))
+        .decide_where_space_is(session.until, move |controller| {
+            controller.create_topics(&command, &mut || rng.next_u64())
+        })
         .await;
     Reply::Now(match created {
         Ok(created) => lower(created),

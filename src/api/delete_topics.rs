@@ -14,13 +14,13 @@ use crate::{Node, Reply, Session};
 
 pub(crate) async fn handle(
     node: &Node,
-    _session: &mut Session,
+    session: &mut Session,
     request: DeleteTopicsRequest,
     version: i16,
 ) -> Reply<DeleteTopicsResponse> {
     let topics = lift(&request, version);
     let asked = topics.clone();
-    let deleted = node.cluster.decide(move |controller| controller.delete_topics(&asked)).await;
+    let deleted = node.decide(session.until, move |controller| controller.delete_topics(&asked)).await;
     Reply::Now(match deleted {
         Ok(deleted) => lower(deleted, version),
         Err(cause) => error(&topics, cause),

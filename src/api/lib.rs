@@ -12,7 +12,9 @@
 #![expect(clippy::unused_async, reason = "one signature for all handlers; some need no await")]
 
 mod adapter;
+mod allocate_producer_ids;
 mod alter_configs;
+mod alter_partition_reassignments;
 mod altered;
 mod api_versions;
 mod authorized;
@@ -28,6 +30,7 @@ mod describe_groups;
 mod describe_log_dirs;
 mod describe_quorum;
 mod describe_topic_partitions;
+mod elect_leaders;
 mod end_quorum_epoch;
 mod fetch;
 mod fetch_answer;
@@ -45,6 +48,7 @@ mod leave_group;
 mod list_config_resources;
 mod list_groups;
 mod list_offsets;
+mod list_partition_reassignments;
 mod metadata;
 mod node;
 mod offset_commit;
@@ -62,6 +66,7 @@ mod table;
 #[cfg(test)]
 mod testing;
 mod text;
+mod unregister_broker;
 mod vote;
 
 pub use adapter::{CloseReason, Outcome, handle};

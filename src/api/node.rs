@@ -3,10 +3,11 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use cluster::Cluster;
+use cluster::{Cluster, ClusterError};
+use controller::{Controller, Decision};
 use env::Env;
 use metadata::Image;
-use model::{ErrorCode, Limits, PartitionIndex, TopicId, TopicIdPartition};
+use model::{ErrorCode, Instant, Limits, PartitionIndex, TopicId, TopicIdPartition};
 use replication::{Partition, PartitionError, Replication};
 use shards::Shards;
 
@@ -72,6 +73,32 @@ impl Node {
     /// What the cluster looks like now. A handler takes it once, so that one request sees one image.
     pub fn image(&self) -> Arc<Image> {
         self.cluster.image()
+    }
+
+    /// A decision of this node's controller.
+    ///
+    /// # Errors
+    /// It is not the active one, or there was none until `until`: then it may still decide.
+    pub(crate) async fn decide<R: Send + 'static>(
+        &self,
+        until: Instant,
+        decide: impl FnOnce(&Controller) -> Decision<R> + Send + 'static,
+    ) -> Result<R, ClusterError> {
+        let decided = self.cluster.decide(decide);
+        env::timeout(&*self.env.clock, until, decided).await.unwrap_or(Err(ClusterError::TimedOut))
+    }
+
+    /// The same, for what is not to fill a disk that is full.
+    ///
+    /// # Errors
+    /// As there, and something was to be made while a disk is full.
+    pub(crate) async fn decide_where_space_is<R: Send + 'static>(
+        &self,
+        until: Instant,
+        decide: impl FnOnce(&Controller) -> Decision<R> + Send + 'static,
+    ) -> Result<R, ClusterError> {
+        let decided = self.cluster.decide_where_space_is(decide);
+        env::timeout(&*self.env.clock, until, decided).await.unwrap_or(Err(ClusterError::TimedOut))
     }
 
     /// A partition of this node by its topic's name.

@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use model::Instant;
+
 /// For whom a listener is. Each side serves its own APIs, as in Kafka.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
@@ -24,11 +26,20 @@ pub struct Session {
     pub client_id: String,
     /// `ClientSoftwareName` and version of ApiVersions v3+ (KIP-511), for logs.
     pub software: Option<(String, String)>,
+    /// Until when the controller may take for the request that is handled.
+    pub(crate) until: Instant,
 }
 
 impl Session {
     /// A connection that has not said anything yet.
     pub(crate) fn new(listener: &str, peer: SocketAddr, side: Side) -> Self {
-        Self { listener: listener.to_owned(), side, peer, client_id: String::new(), software: None }
+        Self {
+            listener: listener.to_owned(),
+            side,
+            peer,
+            client_id: String::new(),
+            software: None,
+            until: Instant(0),
+        }
     }
 }

@@ -175,7 +175,8 @@ impl Cluster {
         self.shared.applied.subscribe()
     }
 
-    /// Decides on what is appended so far; answers when the decision is committed and applied here.
+    /// Decides on what is appended so far; answers when the decision is committed and applied here. Where the asker has gone
+    /// away before it was decided, nothing is.
     ///
     /// # Errors
     /// Nothing was decided, or it is not known to be committed.
@@ -214,6 +215,9 @@ impl Cluster {
         let place = self.decisions.clone().acquire_owned().await.map_err(|_| ClusterError::Closing)?;
         let (give, take) = oneshot::channel();
         let decide: Decide = Box::new(move |controller, now| {
+            if give.is_closed() {
+                return Decided { records: Vec::new(), answer: Box::new(|| drop(place)) };
+            }
             let decision = decide(controller, now);
             let reply = decision.reply;
             let answer = move || {

@@ -16,6 +16,9 @@ pub enum ClusterError {
     /// The node is ending.
     #[error("this node is shutting down")]
     Closing,
+    /// There was no active controller for too long, or it did not answer. It may have done what it was asked for.
+    #[error("the active controller did not answer in time; ask again")]
+    TimedOut,
     /// What would only grow is refused.
     #[error(
         "The disk of a log folder is full, and what is left is kept for deletes, commits and the cluster itself. Delete topics \
@@ -28,6 +31,7 @@ impl From<ClusterError> for ErrorCode {
     fn from(error: ClusterError) -> Self {
         match error {
             ClusterError::NotController | ClusterError::Closing => Self::NotController,
+            ClusterError::TimedOut => Self::RequestTimedOut,
             ClusterError::DiskFull => Self::KafkaStorageError,
         }
     }

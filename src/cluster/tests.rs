@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use controller::{ConnectionId, Controller, Registration};
@@ -327,6 +328,19 @@ fn delete(name: &str) -> impl FnOnce(&Controller) -> controller::Decision<()> + 
         let decision = controller.delete_topics(&[asked]);
         controller::Decision { records: decision.records, reply: () }
     }
+}
+
+#[test]
+fn what_nobody_waits_for_any_more_is_not_decided() {
+    let (world, node) = world();
+    world.run(async {
+        let (case, _) = Case::start(&node, NEVER).await.expect("boots");
+        let mut asked = Box::pin(case.cluster.decide(create("a", 1)));
+        assert!(asked.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        drop(asked);
+        case.block().await;
+        assert!(case.cluster.image().topics.is_empty());
+    });
 }
 
 #[test]

@@ -93,25 +93,11 @@ impl Controller {
         &self,
         topics: Option<&[(String, Vec<PartitionIndex>)]>,
     ) -> Vec<OngoingReassignment> {
-        let asked = |topic: &Topic, index: PartitionIndex| match topics {
-            Some(topics) => {
-                topics.iter().any(|(name, indexes)| name == topic.name.as_str() && indexes.contains(&index))
-            }
-            None => true,
-        };
-        let mut ongoing = Vec::new();
-        for topic in self.image.topics.iter() {
-            let partitions = topic.partitions.iter().filter(|(_, partition)| partition.is_reassigning());
-            let partitions = partitions.filter(|(index, _)| asked(topic, **index));
-            ongoing.extend(partitions.map(|(index, partition)| OngoingReassignment {
-                topic: topic.name.to_string(),
-                partition: *index,
-                replicas: partition.replicas.clone(),
-                adding: partition.adding_replicas.clone(),
-                removing: partition.removing_replicas.clone(),
-            }));
-        }
-        ongoing
+        let of_all = || self.image.topics.iter().flat_map(|topic| ongoing(topic, topic.partitions.keys()));
+        let Some(topics) = topics else { return of_all().collect() };
+        let named =
+            topics.iter().filter_map(|(name, indexes)| Some((self.image.topics.by_name(name)?, indexes)));
+        named.flat_map(|(topic, indexes)| ongoing(topic, indexes)).collect()
     }
 
     fn reassign(
@@ -190,6 +176,22 @@ impl Controller {
         };
         Partition { directories: replicas.iter().map(directory).collect(), replicas, ..before.clone() }
     }
+}
+
+/// The reassignments of these partitions that are under way.
+fn ongoing<'a>(
+    topic: &'a Topic,
+    indexes: impl IntoIterator<Item = &'a PartitionIndex>,
+) -> impl Iterator<Item = OngoingReassignment> {
+    let partitions = indexes.into_iter().filter_map(|index| topic.partitions.get_key_value(index));
+    let moving = partitions.filter(|(_, partition)| partition.is_reassigning());
+    moving.map(|(index, partition)| OngoingReassignment {
+        topic: topic.name.to_string(),
+        partition: *index,
+        replicas: partition.replicas.clone(),
+        adding: partition.adding_replicas.clone(),
+        removing: partition.removing_replicas.clone(),
+    })
 }
 
 /// Who is in `all` and not in `others`, by number.
