@@ -15,7 +15,8 @@ use env::{Clock, Exec};
 use model::{LeaderEpoch, Offset, Timestamp, TopicIdPartition, TopicPartition};
 use replica::Leader;
 use storage::{
-    Appended, Log, LogCheckpoint, LogConfig, Origin, Slice, StorageError, TimeSearch, TimestampOffset,
+    Appended, CheckpointJob, Log, LogCheckpoint, LogConfig, Origin, Slice, StorageError, TimeSearch,
+    TimestampOffset,
 };
 
 use crate::committer::Committer;
@@ -452,7 +453,7 @@ impl Partition {
         state.log.close()?;
         let end = state.log.flushed_end();
         state.count(end);
-        Ok(state.checkpoint())
+        state.checkpoint().map(CheckpointJob::run).transpose()
     }
 
     /// Ends when a flush that was hindered may be tried again.
@@ -460,9 +461,10 @@ impl Partition {
         self.clock.sleep(HINDERED_PAUSE).await;
     }
 
-    /// What the checkpoints say of it.
+    /// What the checkpoints say of it. Waits for the disk, for which no append waits.
     pub(crate) fn checkpoint(&self) -> Option<LogCheckpoint> {
-        self.lock().checkpoint()
+        let job = self.lock().checkpoint();
+        job?.run().ok()
     }
 
     /// Bytes of its log.
@@ -516,7 +518,7 @@ impl State {
         }
     }
 
-    fn checkpoint(&mut self) -> Option<LogCheckpoint> {
+    fn checkpoint(&mut self) -> Option<CheckpointJob> {
         if matches!(self.role, Role::Offline | Role::Gone) {
             return None;
         }

@@ -1,8 +1,9 @@
 //! What the three checkpoints of a log folder say, and how they are kept true.
 //!
 //! Invariants
-//! * A log that is cut below its recovery point and written again is not on disk up to there any more: the checkpoint is
-//!   lowered before the cut. One that was being gathered at that moment does not raise it again.
+//! * A log that is cut below its recovery point and written again is not on disk up to there any more, and one that is cut
+//!   below its start begins there: the checkpoints are lowered before the cut. One that was being gathered at that moment
+//!   does not raise them again.
 //! * A log that is made anew under an old name inherits nothing: its rows are gone before its folder is there.
 //! * After a write that failed a file may say the old or the new: who relies on what it says writes it again.
 //!
@@ -61,22 +62,25 @@ impl FolderState {
     }
 
     /// What this log is now is being gathered for a checkpoint.
-    pub(crate) fn gather_recovery_point(&self, log: &TopicPartition) {
+    pub(crate) fn gather(&self, log: &TopicPartition) {
         self.lock_checkpoints().cut.remove(log);
     }
 
-    /// The log is about to be cut at `end`. Waits for the disk where the checkpoint says more.
-    pub(crate) fn lower_recovery_point(&self, log: &TopicPartition, end: Offset) -> Result<(), StorageError> {
+    /// The log is about to be cut at `end`. Waits for the disk where the checkpoints say more.
+    pub(crate) fn lower_checkpoints(&self, log: &TopicPartition, end: Offset) -> Result<(), StorageError> {
         let mut checkpoints = self.lock_checkpoints();
         let cut = checkpoints.cut.entry(log.clone()).or_insert(end);
         *cut = end.min(*cut);
-        let table = &mut checkpoints.recovery_points;
-        match table.rows.get_mut(log).filter(|written| **written > end) {
-            Some(written) => *written = end,
-            None if table.is_written => return Ok(()),
-            None => {}
+        let Checkpoints { recovery_points, log_starts, .. } = &mut *checkpoints;
+        for table in [recovery_points, log_starts] {
+            match table.rows.get_mut(log).filter(|written| **written > end) {
+                Some(written) => *written = end,
+                None if table.is_written => continue,
+                None => {}
+            }
+            self.write_table(table)?;
         }
-        self.write_table(table)
+        Ok(())
     }
 
     /// A log of this name is about to be made. Waits for the disk where the checkpoints know another one.
@@ -95,11 +99,11 @@ impl FolderState {
     pub(crate) fn write_checkpoints(&self, logs: &[LogCheckpoint]) -> Result<(), StorageError> {
         self.check()?;
         let mut checkpoints = self.lock_checkpoints();
-        let cut = |log: &LogCheckpoint| checkpoints.cut.get(&log.topic_partition).copied();
-        let recovery_point =
-            |log: &LogCheckpoint| cut(log).map_or(log.recovery_point, |cut| log.recovery_point.min(cut));
-        let recovery_points = rows(logs, recovery_point);
-        let log_starts = rows(logs, |log| log.log_start);
+        let cut = |log: &LogCheckpoint| {
+            checkpoints.cut.get(&log.topic_partition).copied().unwrap_or(Offset(i64::MAX))
+        };
+        let recovery_points = rows(logs, |log| log.recovery_point.min(cut(log)));
+        let log_starts = rows(logs, |log| log.log_start.min(cut(log)));
         let high_watermarks = rows(logs, |log| log.high_watermark);
         for (table, rows) in
             checkpoints.tables().into_iter().zip([recovery_points, log_starts, high_watermarks])

@@ -39,7 +39,9 @@ mod tail;
 pub use config::{CleanupPolicy, LogConfig};
 pub use error::{AppendError, FolderError, ReadError, StorageError};
 pub use folder::{FoundLog, LogCheckpoint, LogFolder};
-pub use log::{Appended, FlushJob, Log, Maintained, Origin, Slice, TimeSearch, TimestampOffset};
+pub use log::{
+    Appended, CheckpointJob, FlushJob, Log, Maintained, Origin, Slice, TimeSearch, TimestampOffset,
+};
 pub use meta_properties::MetaProperties;
 pub use producers::{ProducerState, ProducerWindowBatch};
 pub use rejected::{RejectedRecord, RejectedRecords, RejectionCause};

@@ -13,6 +13,7 @@
 
 mod append;
 mod check;
+mod checkpoint;
 mod close;
 mod flush;
 mod read;
@@ -22,11 +23,14 @@ mod rewrite;
 mod times;
 mod truncate;
 
+use std::sync::Arc;
+
 use env::write_atomic;
 use model::{LeaderEpoch, Offset, Timestamp, TopicId, TopicPartition};
 use protocol::batch::BatchHeader;
 
 pub use append::{Appended, Origin};
+pub use checkpoint::CheckpointJob;
 pub use flush::FlushJob;
 pub use read::Slice;
 pub use retain::Maintained;
@@ -38,6 +42,7 @@ use crate::producers::{ProducerState, Producers};
 use crate::segment::{Place, Segment};
 use crate::tail::Tail;
 use crate::{LogConfig, StorageError};
+use checkpoint::{HandedOut, Turn};
 use flush::{EpochFile, Unsynced};
 
 /// One partition on disk.
@@ -63,6 +68,9 @@ pub struct Log {
     producers: Producers,
     /// The offsets of the producer snapshots on disk, growing.
     snapshots: Vec<Offset>,
+    /// Whose turn it is to write index entries and snapshots, and what a job was given of it.
+    turn: Arc<Turn>,
+    handed_out: Option<HandedOut>,
     tail: Tail,
     /// What was written beside the active log file and is not known to be on disk.
     unsynced: Unsynced,

@@ -143,6 +143,21 @@ impl Indexes {
     }
 }
 
+/// What the index files of a segment lack.
+pub(crate) struct IndexTail {
+    /// Each file, the position behind what is right in it, and what comes there.
+    pieces: Vec<(PathBuf, usize, Vec<u8>)>,
+    /// How many entries of each are in the files then.
+    pub(crate) end: (usize, usize),
+}
+
+impl IndexTail {
+    /// Writes it, and makes it the files' end.
+    pub(crate) fn write(&self, place: &Place) -> Result<(), StorageError> {
+        self.pieces.iter().try_for_each(|(path, position, bytes)| extend(place, path, *position, bytes))
+    }
+}
+
 /// What a check of a segment's batches found.
 pub(crate) struct Checked {
     /// The offset that comes next.
@@ -423,29 +438,41 @@ impl Segment {
             || indexes.times.len() + 1 >= entries(TIME_ENTRY_BYTES))
     }
 
-    /// Writes what the index files lack. They need not be on disk before the segment is closed.
-    pub(crate) fn write_indexes(&mut self, place: &Place) -> Result<(), StorageError> {
-        let base = self.base_offset;
-        let Some(indexes) = self.indexes.get_mut() else { return Ok(()) };
+    /// What the index files lack, if anything.
+    pub(crate) fn index_tail(&self, place: &Place) -> Option<IndexTail> {
+        let indexes = self.indexes.get()?;
         let (offsets, times) = indexes.written;
-        if offsets < indexes.offsets.len() || indexes.stale {
-            let path = place.file(FileKind::OffsetIndex, base);
-            indexes.unsynced = true;
-            extend(place, &path, offsets * OFFSET_ENTRY_BYTES, &indexes.offsets.encode(offsets))?;
+        let both = [
+            (FileKind::OffsetIndex, offsets * OFFSET_ENTRY_BYTES, indexes.offsets.encode(offsets)),
+            (FileKind::TimeIndex, times * TIME_ENTRY_BYTES, indexes.times.encode(times)),
+        ];
+        let pieces: Vec<_> = both
+            .into_iter()
+            .filter(|(_, _, bytes)| indexes.stale || !bytes.is_empty())
+            .map(|(kind, position, bytes)| (place.file(kind, self.base_offset), position, bytes))
+            .collect();
+        let end = (indexes.offsets.len(), indexes.times.len());
+        (!pieces.is_empty()).then_some(IndexTail { pieces, end })
+    }
+
+    /// Somebody wrote what the index files lacked up to `end`, or tried to. They need not be on disk before the segment is
+    /// closed.
+    pub(crate) fn index_tail_written(&mut self, end: (usize, usize), is_whole: bool) {
+        let Some(indexes) = self.indexes.get_mut() else { return };
+        indexes.unsynced = true;
+        indexes.stale = !is_whole;
+        if is_whole {
+            indexes.written = end;
         }
-        if times < indexes.times.len() || indexes.stale {
-            let path = place.file(FileKind::TimeIndex, base);
-            indexes.unsynced = true;
-            extend(place, &path, times * TIME_ENTRY_BYTES, &indexes.times.encode(times))?;
-        }
-        indexes.written = (indexes.offsets.len(), indexes.times.len());
-        indexes.stale = false;
-        Ok(())
     }
 
     /// Writes what the index files lack; gives back those that are to be flushed.
     pub(crate) fn unsynced_indexes(&mut self, place: &Place) -> Result<Vec<Arc<dyn File>>, StorageError> {
-        self.write_indexes(place)?;
+        if let Some(tail) = self.index_tail(place) {
+            let result = tail.write(place);
+            self.index_tail_written(tail.end, result.is_ok());
+            result?;
+        }
         if !self.indexes.get().is_some_and(|indexes| indexes.unsynced) {
             return Ok(Vec::new());
         }

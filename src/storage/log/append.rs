@@ -302,6 +302,7 @@ impl Log {
 
     /// Closes the active segment and begins the next at the log end, or as near to it as lets `last` be counted from there.
     pub(super) fn roll(&mut self, last: Offset, now: Timestamp) -> Result<(), StorageError> {
+        self.settle_checkpoint();
         let base_offset = self.log_end.max(last.plus(-i64::from(i32::MAX)));
         let active = self.segments.last_mut().expect("a log has an active segment");
         // What needs space comes first: a segment that was not begun after all must not be found by the next start.

@@ -7,6 +7,7 @@ impl Log {
     /// Writes and flushes everything, so that the next start reads nothing but the last few KiB.
     pub fn close(&mut self) -> Result<(), StorageError> {
         self.place.folder.check()?;
+        self.settle_checkpoint();
         self.finish_cut()?;
         let active = self.segments.last_mut().expect("a log has an active segment");
         let mut files = active.complete_indexes(&self.place)?;
@@ -22,6 +23,7 @@ impl Log {
     ///
     /// Nothing else may be asked of it afterwards.
     pub fn delete(&mut self) -> Result<(), StorageError> {
+        self.settle_checkpoint();
         let folder = &self.place.folder;
         folder.check()?;
         self.abandon_flushes();

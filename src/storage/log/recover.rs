@@ -75,6 +75,8 @@ impl Log {
             epochs_unwritten: false,
             producers: Producers::default(),
             snapshots,
+            turn: Arc::default(),
+            handed_out: None,
             tail: Tail::new(place.folder.tail.clone()),
             unsynced: Unsynced::default(),
             names_unsynced: is_new,

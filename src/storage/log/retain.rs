@@ -2,15 +2,11 @@
 //!
 //! Kafka: `UnifiedLog.deleteOldSegments`, `LogManager.cleanupLogs`.
 
-use std::sync::Arc;
-
-use env::File;
 use model::{Offset, Timestamp};
 
 use super::Log;
+use crate::StorageError;
 use crate::error::unless_full;
-use crate::names::FileKind;
-use crate::{LogCheckpoint, StorageError, snapshot};
 
 /// Segments that one step deletes.
 const SEGMENTS_AT_ONCE: usize = 8;
@@ -119,68 +115,6 @@ impl Log {
             count,
             "old segments deleted"
         );
-        Ok(())
-    }
-
-    /// Writes what a restart after a kill need not find out again: the index entries and the producers so far. Nothing
-    /// waits for it to be on disk: what a power cut leaves of it is checked before it is used. Gives back what the folder's
-    /// checkpoints are to say of this log.
-    ///
-    /// # Errors
-    /// The folder is offline; a full disk is not one.
-    pub fn checkpoint(&mut self, high_watermark: Offset) -> Result<LogCheckpoint, StorageError> {
-        self.place.folder.gather_recovery_point(&self.topic_partition);
-        if let Err(error) = self.write_hints() {
-            self.place.folder.check()?;
-            tracing::warn!(path = %self.place.path.display(), %error, "a restart after a kill will take longer");
-        }
-        Ok(LogCheckpoint {
-            topic_partition: self.topic_partition.clone(),
-            recovery_point: self.flushed_end,
-            log_start: self.log_start,
-            high_watermark,
-        })
-    }
-
-    fn write_hints(&mut self) -> Result<(), StorageError> {
-        self.place.folder.check()?;
-        let active = self.segments.last_mut().expect("a log has an active segment");
-        active.write_indexes(&self.place)?;
-        self.write_snapshot(self.log_end)?;
-        self.remove_stray_snapshots()
-    }
-
-    /// Writes the producers as of `offset`, which is the log end. Gives back the file, where there was none yet.
-    pub(super) fn write_snapshot(&mut self, offset: Offset) -> Result<Option<Arc<dyn File>>, StorageError> {
-        if self.snapshots.last().is_some_and(|last| *last >= offset) {
-            return Ok(None);
-        }
-        let path = self.place.file(FileKind::ProducerSnapshot, offset);
-        let file = self.place.folder.write_file(&path, &snapshot::encode(&self.producers))?;
-        self.snapshots.push(offset);
-        Ok(Some(file))
-    }
-
-    /// Keeps the snapshots at the segments' starts and the last two of those between.
-    pub(super) fn remove_stray_snapshots(&mut self) -> Result<(), StorageError> {
-        let bases: Vec<Offset> = self.segments.iter().map(|segment| segment.base_offset).collect();
-        let is_stray = |snapshot: &&Offset| bases.binary_search(snapshot).is_err();
-        let kept = self.snapshots.iter().rev().filter(is_stray).nth(1).copied().unwrap_or(Offset(0));
-        self.remove_snapshots(|snapshot, _| snapshot < kept && bases.binary_search(&snapshot).is_err())
-    }
-
-    /// Removes the producer snapshots that are `unwanted`, given their offset and the log end.
-    pub(super) fn remove_snapshots(
-        &mut self,
-        unwanted: impl Fn(Offset, Offset) -> bool,
-    ) -> Result<(), StorageError> {
-        let log_end = self.log_end;
-        let (gone, kept): (Vec<Offset>, _) =
-            self.snapshots.iter().partition(|snapshot| unwanted(**snapshot, log_end));
-        self.snapshots = kept;
-        for snapshot in gone {
-            self.place.folder.remove_file(&self.place.file(FileKind::ProducerSnapshot, snapshot))?;
-        }
         Ok(())
     }
 }

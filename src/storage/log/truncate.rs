@@ -74,7 +74,8 @@ impl Log {
 
     /// From here on no flush that began before counts.
     fn forget_from(&mut self, end: Offset) -> Result<(), StorageError> {
-        self.place.folder.lower_recovery_point(&self.topic_partition, end)?;
+        self.settle_checkpoint();
+        self.place.folder.lower_checkpoints(&self.topic_partition, end)?;
         self.truncations += 1;
         self.tail.truncate(end);
         self.flushed_end = self.flushed_end.min(end);

@@ -10,7 +10,7 @@ use common::*;
 use env::Disk;
 use model::{ErrorCode, LeaderEpoch, Limits, Offset, Timestamp, Uuid};
 use sim::{Kind, SimDisk};
-use storage::{AppendError, LogConfig, Origin, StorageError};
+use storage::{AppendError, CheckpointJob, LogConfig, Origin, StorageError};
 
 const RESERVE: u64 = Limits::DISK_RESERVE_BYTES;
 
@@ -450,7 +450,8 @@ fn whatever_operation_fails_nothing_flushed_is_lost() {
                 let Ok(end) = node.log.flush_done(&job, result) else { break };
                 flushed = end;
                 if n % 5 == 4 {
-                    let _ = node.log.checkpoint(end).and_then(|row| node.folder.checkpoint(&[row]));
+                    let row = node.log.checkpoint(end).and_then(CheckpointJob::run);
+                    let _ = row.and_then(|row| node.folder.checkpoint(&[row]));
                 }
             }
             node.disk.heal();

@@ -211,7 +211,7 @@ fn a_folder_belongs_to_one_process_one_node_and_one_cluster() {
 fn a_crash_while_logs_are_opened_is_not_a_clean_stop() {
     let mut node = filled(small_segments(), 2);
     node.log.close().unwrap();
-    let row = node.log.checkpoint(Offset(4)).unwrap();
+    let row = node.log.checkpoint(Offset(4)).unwrap().run().unwrap();
     node.folder.close(&[row], BrokerEpoch(9)).unwrap();
     let disk = node.disk.power_loss();
     let folder = open_folder(&disk, 0);
@@ -219,6 +219,33 @@ fn a_crash_while_logs_are_opened_is_not_a_clean_stop() {
     assert_eq!(folder.last_broker_epoch(), Some(BrokerEpoch(9)));
     let folder = open_folder(&disk.power_loss(), 0);
     assert!(!folder.was_clean());
+}
+
+#[test]
+fn what_a_checkpoint_writes_later_is_not_written_over_what_came_meanwhile() {
+    let meanwhile: [fn(&mut Node); 4] = [
+        |node| _ = append(&mut node.log, &records(2)),
+        |node| (0..10).for_each(|_| _ = append(&mut node.log, &records(2))),
+        |node| node.log.truncate_to(Offset(2), NOW).unwrap(),
+        |node| {
+            node.log.delete().unwrap();
+            node.log = node.folder.open_log(&topic_partition(), topic_id(), small_segments(), NOW).unwrap();
+        },
+    ];
+    for change in meanwhile {
+        let mut node = filled(small_segments(), 3);
+        let job = node.log.checkpoint(Offset(6)).unwrap();
+        change(&mut node);
+        let row = job.run().unwrap();
+        append(&mut node.log, &records(2));
+        node.folder.checkpoint(&[row]).unwrap();
+        flush(&mut node.log);
+        let offsets = all_offsets(&node.log);
+        let killed = node.kill();
+        assert_eq!(all_offsets(&killed.log), offsets);
+        let restarted = killed.restart();
+        assert_eq!(all_offsets(&restarted.log), offsets);
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use model::{LeaderEpoch, Offset, ProducerId};
 use proptest::prelude::*;
 use protocol::batch::batches;
 use sim::SimDisk;
-use storage::{FlushJob, LogConfig, Origin};
+use storage::{CheckpointJob, FlushJob, LogConfig, Origin};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -25,6 +25,8 @@ enum Step {
     AdvanceLogStart { at: f64 },
     Maintain,
     Checkpoint,
+    BeginCheckpoint,
+    EndCheckpoint,
     Restart,
     Kill,
     PowerLoss,
@@ -39,10 +41,12 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::EndFlush),
         3 => (0.0..1.0, 1usize..1500).prop_map(|(at, bytes_max)| Step::Read { at, bytes_max }),
         2 => (0.0..1.1).prop_map(|at| Step::Truncate { at }),
-        1 => (0i64..5).prop_map(|ahead| Step::TruncateFully { ahead }),
+        1 => (-20i64..5).prop_map(|ahead| Step::TruncateFully { ahead }),
         1 => (0.0..1.0).prop_map(|at| Step::AdvanceLogStart { at }),
         2 => Just(Step::Maintain),
         2 => Just(Step::Checkpoint),
+        2 => Just(Step::BeginCheckpoint),
+        2 => Just(Step::EndCheckpoint),
         1 => Just(Step::Restart),
         2 => Just(Step::Kill),
         2 => Just(Step::PowerLoss),
@@ -64,13 +68,14 @@ struct World {
     end: i64,
     epoch: i32,
     job: Option<FlushJob>,
+    checkpoint: Option<CheckpointJob>,
 }
 
 impl World {
     fn new(seed: u64, tail_bytes: usize) -> Self {
         let config = LogConfig { retention_bytes: 2500, retention_ms: -1, ..small_segments() };
         let node = Node::on(SimDisk::new(seed), config, tail_bytes);
-        Self { node: Some(node), batches: Vec::new(), end: 0, epoch: 0, job: None }
+        Self { node: Some(node), batches: Vec::new(), end: 0, epoch: 0, job: None, checkpoint: None }
     }
 
     fn node(&mut self) -> &mut Node {
@@ -111,6 +116,15 @@ impl World {
             Step::Checkpoint => {
                 let flushed = self.node().log.flushed_end();
                 self.node().checkpoint(flushed);
+            }
+            Step::BeginCheckpoint => {
+                let flushed = self.node().log.flushed_end();
+                self.checkpoint = Some(self.node().log.checkpoint(flushed).unwrap());
+            }
+            Step::EndCheckpoint => {
+                if let Some(job) = self.checkpoint.take() {
+                    self.node().folder.checkpoint(&[job.run().unwrap()]).unwrap();
+                }
             }
             Step::Restart => self.restart(Node::restart, Offset(self.end)),
             Step::Kill => self.restart(Node::kill, Offset(self.end)),
@@ -176,7 +190,7 @@ impl World {
     }
 
     fn truncate_fully(&mut self, ahead: i64) {
-        let start = Offset(self.end + ahead);
+        let start = Offset((self.end + ahead).max(0));
         self.node().log.truncate_fully_and_start_at(start, NOW).unwrap();
         self.batches.clear();
         self.end = start.0;
@@ -198,7 +212,7 @@ impl World {
     }
 
     fn restart(&mut self, how: fn(Node) -> Node, kept: Offset) {
-        self.job = None;
+        (self.job, self.checkpoint) = (None, None);
         let node = how(self.node.take().unwrap());
         let end = node.log.log_end();
         assert!(end >= kept && end <= Offset(self.end), "{kept} <= {end} <= {}", self.end);

@@ -29,7 +29,7 @@ fn main() -> Result<()> {
         append(&mut log, n)?;
     }
     log.close()?;
-    let row = log.checkpoint(log.log_end())?;
+    let row = log.checkpoint(log.log_end())?.run()?;
     folder.close(&[row], BrokerEpoch(1))?;
     Ok(())
 }

@@ -55,14 +55,14 @@ impl Node {
     }
 
     pub(crate) fn checkpoint(&mut self, high_watermark: Offset) {
-        let row = self.log.checkpoint(high_watermark).unwrap();
+        let row = self.log.checkpoint(high_watermark).unwrap().run().unwrap();
         self.folder.checkpoint(&[row]).unwrap();
     }
 
     /// Stops in order and starts again.
     pub(crate) fn restart(mut self) -> Self {
         self.log.close().unwrap();
-        let row = self.log.checkpoint(self.log.log_end()).unwrap();
+        let row = self.log.checkpoint(self.log.log_end()).unwrap().run().unwrap();
         let (disk, config, tail_bytes) = (self.disk, self.config, self.tail_bytes);
         drop(self.log);
         self.folder.close(&[row], BrokerEpoch(7)).unwrap();
