@@ -46,7 +46,8 @@ pub struct Link {
 
 /// The receiving half.
 pub trait FrameReader: Send {
-    /// Waits for at least one frame, and adds all that are complete to `frames`. Safe to drop and call again.
+    /// Waits for frames, and adds all that are complete to `frames`: at least one, or none where a part of a large one has
+    /// come. Safe to drop and call again.
     fn recv<'a>(&'a mut self, frames: &'a mut Vec<Bytes>) -> BoxFuture<'a, Result<(), RecvError>>;
 }
 
@@ -77,6 +78,8 @@ pub enum RecvError {
         /// The first bytes as they came, the length included: HTTP and TLS show themselves here.
         head: [u8; 8],
     },
+    /// A frame was begun and is not waited for any more, for the sake of others; this is why.
+    GivenUp(&'static str),
     /// The connection broke.
     Io(io::Error),
 }

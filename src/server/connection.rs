@@ -102,6 +102,9 @@ impl<H: Handler> Connection<'_, H> {
         match error {
             RecvError::Closed => return Ok(()),
             RecvError::Io(error) => debug!(peer = %self.peer, %error, "connection broken"),
+            RecvError::GivenUp(reason) => {
+                info!(peer = %self.peer, listener = %self.context.listener, reason, "connection closed inside a request");
+            }
             RecvError::Length { length, head } => match recognise(head) {
                 Some(what) => info!(peer = %self.peer, listener = %self.context.listener, "{what}"),
                 None => {

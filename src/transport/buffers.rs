@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::{Buf, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use model::Limits;
 
 /// The kernel copies several times slower to an address that lies a few bytes past the source's place in its page.
@@ -23,7 +23,16 @@ pub(crate) struct Buffers {
 /// A lent buffer, empty at first. What is split off it keeps its memory; when nothing does, it is used again.
 pub(crate) struct Lent {
     pub(crate) bytes: BytesMut,
-    from: Option<Arc<Buffers>>,
+    place: Option<Arc<Place>>,
+}
+
+/// One of the large buffers, in use as long as the buffer or a frame in it is.
+struct Place(Arc<Buffers>);
+
+/// Bytes of a frame, and what is given back when they are gone: a place among the buffers, or a share of the budget.
+pub(crate) struct Holding<T> {
+    pub(crate) bytes: Bytes,
+    pub(crate) _held: T,
 }
 
 impl Buffers {
@@ -34,23 +43,45 @@ impl Buffers {
     pub(crate) fn lend(self: &Arc<Self>) -> Lent {
         if self.lent.fetch_add(1, Ordering::Relaxed) >= self.at_once {
             self.lent.fetch_sub(1, Ordering::Relaxed);
-            return Lent { bytes: aligned(BytesMut::with_capacity(SMALL + ALIGNMENT)), from: None };
+            return Lent { bytes: aligned(BytesMut::with_capacity(SMALL + ALIGNMENT)), place: None };
         }
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let bytes = aligned(free.unwrap_or_else(|| BytesMut::with_capacity(ALLOCATED)));
-        Lent { bytes, from: Some(Arc::clone(self)) }
+        Lent { bytes, place: Some(Arc::new(Place(Arc::clone(self)))) }
+    }
+}
+
+impl Lent {
+    /// Splits the first `size` bytes off, as a frame that may be kept.
+    pub(crate) fn split_frame(&mut self, size: usize) -> Bytes {
+        let bytes = self.bytes.split_to(size).freeze();
+        match &self.place {
+            Some(place) => Bytes::from_owner(Holding { bytes, _held: Arc::clone(place) }),
+            None => bytes,
+        }
     }
 }
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        let Some(buffers) = self.from.take() else { return };
-        buffers.lent.fetch_sub(1, Ordering::Relaxed);
+        let Some(place) = &self.place else { return };
         let mut bytes = std::mem::take(&mut self.bytes);
         bytes.clear();
         if bytes.try_reclaim(ALLOCATED) {
-            buffers.free.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
+            place.0.free.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
         }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.lent.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl<T> AsRef<[u8]> for Holding<T> {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 
@@ -97,11 +128,24 @@ mod tests {
         let buffers = Buffers::new(2);
         let mut first = buffers.lend();
         first.bytes.extend_from_slice(b"kept");
-        let kept = first.bytes.split().freeze();
+        let kept = first.split_frame(4);
         drop(first);
         let mut second = buffers.lend();
         second.bytes.extend_from_slice(b"other");
         assert_eq!(kept, &b"kept"[..]);
+    }
+
+    #[test]
+    fn a_buffer_whose_frame_is_kept_counts_as_lent() {
+        let buffers = Buffers::new(1);
+        let is_large = || buffers.lend().bytes.capacity() >= Limits::RECEIVE_BUFFER_BYTES;
+        let mut first = buffers.lend();
+        first.bytes.extend_from_slice(b"kept");
+        let kept = first.split_frame(4);
+        drop(first);
+        assert!(!is_large());
+        drop(kept);
+        assert!(is_large());
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! place, an idle one has no buffer; all answers at hand leave in one call; a long run of a file leaves by sendfile,
 //! a shorter one is read into a buffer, for there sendfile costs more than it saves.
 //!
-//! Invariants: nothing is reserved because a peer announced it, memory follows the bytes that came; a frame over the
+//! Invariants: nothing is reserved because a peer announced it, memory follows the bytes that came; all that clients'
+//! frames hold is bounded by the buffers, the budget of large frames, and a little for each connection; a frame over the
 //! limit is refused by its length alone; whoever keeps a slice of a frame over 4 KiB keeps the buffer it came in.
 //!
 //! Kafka: `SocketServer`, `NetworkReceive`, `FileRecords.writeTo`, KIP-72 (`queued.max.request.bytes`).
@@ -13,7 +14,10 @@ mod backoff;
 mod budget;
 mod buffers;
 mod call;
+mod ledger;
 mod listener;
+#[cfg(test)]
+mod manual_clock;
 mod net;
 mod peer;
 mod peer_connection;

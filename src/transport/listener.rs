@@ -68,7 +68,7 @@ impl Accepting {
             match self.accept_any().await {
                 Ok((stream, peer)) => {
                     self.full = false;
-                    match self.shared.link(stream, peer, self.frame_bytes_max) {
+                    match self.shared.accepted(stream, peer, self.frame_bytes_max) {
                         Ok(link) => return Ok(link),
                         Err(error) => tracing::debug!(%peer, %error, "connection ended at once"),
                     }

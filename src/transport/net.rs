@@ -18,7 +18,7 @@ use crate::writer::Writer;
 pub struct TcpConfig {
     /// Buffers of `Limits::RECEIVE_BUFFER_BYTES` in use at once; beyond that connections get small ones.
     pub buffers_at_once: usize,
-    /// Bytes of frames too large for such a buffer, received or being handled, at once; beyond that they wait.
+    /// Bytes of clients' frames too large for their buffer, received or being handled, at once; beyond that they wait.
     pub large_frame_bytes_at_once: usize,
 }
 
@@ -33,7 +33,9 @@ pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn Clock>,
     exec: Arc<dyn Exec>,
     buffers: Arc<Buffers>,
-    budget: Budget,
+    /// For what clients send, and for what peers answer: that is bounded by what they were asked for, and waits for no client.
+    requests: Budget,
+    answers: Budget,
 }
 
 impl Default for TcpConfig {
@@ -46,8 +48,9 @@ impl TcpNet {
     /// `exec` reads files that are not in memory.
     pub fn new(clock: Arc<dyn Clock>, exec: Arc<dyn Exec>, config: TcpConfig) -> Self {
         let buffers = Buffers::new(config.buffers_at_once);
-        let budget = Budget::new(config.large_frame_bytes_at_once, Arc::clone(&clock));
-        Self { shared: Arc::new(Shared { clock, exec, buffers, budget }) }
+        let requests = Budget::new(config.large_frame_bytes_at_once, Arc::clone(&clock));
+        let answers = Budget::new(usize::MAX, Arc::clone(&clock));
+        Self { shared: Arc::new(Shared { clock, exec, buffers, requests, answers }) }
     }
 }
 
@@ -73,22 +76,32 @@ impl Net for TcpNet {
             let stream = TcpStream::connect(address).await?;
             let _missing = rustix::net::sockopt::set_tcp_congestion(&stream, "cubic");
             let peer = stream.peer_addr()?;
-            self.shared.link(stream, peer, frame_bytes_max)
+            self.shared.link(stream, peer, (&self.shared.answers, frame_bytes_max))
         })
     }
 }
 
 impl Shared {
-    pub(crate) fn link(
+    /// A connection that was accepted.
+    pub(crate) fn accepted(
         &self,
         stream: TcpStream,
         peer: SocketAddr,
         frame_bytes_max: usize,
     ) -> io::Result<Link> {
+        self.link(stream, peer, (&self.requests, frame_bytes_max))
+    }
+
+    fn link(
+        &self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        (budget, frame_bytes_max): (&Budget, usize),
+    ) -> io::Result<Link> {
         stream.set_nodelay(true)?;
         let local = canonical(stream.local_addr()?);
         let (read, write) = stream.into_split();
-        let reader = Reader::new(read, Arc::clone(&self.buffers), self.budget.clone(), frame_bytes_max);
+        let reader = Reader::new(read, Arc::clone(&self.buffers), budget.clone(), frame_bytes_max);
         let writer = Writer::new(write, Arc::clone(&self.buffers), Arc::clone(&self.exec));
         Ok(Link { peer: canonical(peer), local, reader: Box::new(reader), writer: Box::new(writer) })
     }

@@ -78,7 +78,9 @@ async fn ask(link: &mut Link, client_id: &str, version: i16) -> Result<ApiVersio
     let frame = protocol::encode_request(&header, &request).map_err(|error| refused(&error))?;
     link.writer.send(vec![Chunk::Bytes(frame)]).await.map_err(|error| refused(&error))?;
     let mut frames = Vec::new();
-    link.reader.recv(&mut frames).await.map_err(|error| refused(&cause(&error)))?;
+    while frames.is_empty() {
+        link.reader.recv(&mut frames).await.map_err(|error| refused(&cause(&error)))?;
+    }
     match <[Bytes; 1]>::try_from(frames) {
         Ok([frame]) => read(frame, version),
         Err(frames) => Err(refused(&format!("{} answers to one request", frames.len()))),
@@ -101,6 +103,7 @@ fn cause(error: &RecvError) -> String {
     match error {
         RecvError::Closed => "the connection was closed".to_owned(),
         RecvError::Length { length, .. } => format!("a frame of {length} bytes"),
+        RecvError::GivenUp(reason) => (*reason).to_owned(),
         RecvError::Io(error) => error.to_string(),
     }
 }

@@ -5,11 +5,15 @@
 //! | length: i32   | length bytes   | length: i32   | ...
 //! +---------------+----------------+---------------+-- - -
 //! ```
+//!
+//! A begun frame may be silent for half a minute where it holds what others want: a buffer, or a share of the budget.
+//! Then its connection ends. One that holds only a little of its own waits as long as the connection may be idle.
 
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use env::{BoxFuture, FrameReader, RecvError};
@@ -17,8 +21,8 @@ use model::Limits;
 use tokio::io::AsyncReadExt;
 use tokio::net::tcp::OwnedReadHalf;
 
-use crate::budget::{Budget, Share};
-use crate::buffers::{Buffers, Lent, own};
+use crate::budget::{Budget, Refused, Share};
+use crate::buffers::{Buffers, Holding, Lent, own};
 
 /// The length in front of each frame.
 const LENGTH_BYTES: usize = 4;
@@ -28,6 +32,11 @@ const COPIED_BYTES_MAX: usize = 4 << 10;
 const PARKED_BYTES_MAX: usize = 16 << 10;
 /// Read on in the same buffer while so much of it is left.
 const ROOM_BYTES_MIN: usize = Limits::RECEIVE_BUFFER_BYTES / 4;
+/// A large frame's memory is so many times what has come of it.
+const GROWTH: usize = 4;
+/// How long nothing may come of a begun frame.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+const SILENT: &str = "nothing more came for 30 seconds";
 
 pub(crate) struct Reader {
     half: OwnedReadHalf,
@@ -45,18 +54,6 @@ enum Held {
     Lent(Lent),
     /// A frame too large for a buffer, with its share of the budget.
     Large(BytesMut, Share),
-}
-
-/// A large frame gives its share of the budget back with its last slice.
-struct Large {
-    bytes: Bytes,
-    _share: Share,
-}
-
-impl AsRef<[u8]> for Large {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
 }
 
 impl Held {
@@ -77,6 +74,10 @@ impl FrameReader for Reader {
         Box::pin(async move {
             while !self.parse(frames)? {
                 self.fill().await?;
+                if matches!(self.held, Held::Large(..)) {
+                    self.parse(frames)?;
+                    break;
+                }
             }
             Ok(())
         })
@@ -121,7 +122,8 @@ impl Reader {
             && let Held::Large(mut bytes, share) = std::mem::replace(&mut self.held, Held::nothing())
         {
             bytes.advance(LENGTH_BYTES);
-            return Bytes::from_owner(Large { bytes: bytes.freeze(), _share: share });
+            share.complete();
+            return Bytes::from_owner(Holding { bytes: bytes.freeze(), _held: share });
         }
         let bytes = self.held.bytes();
         if size <= COPIED_BYTES_MAX {
@@ -129,9 +131,12 @@ impl Reader {
             bytes.advance(size);
             return frame;
         }
-        let mut frame = bytes.split_to(size);
+        let mut frame = match &mut self.held {
+            Held::Lent(lent) => lent.split_frame(size),
+            held => held.bytes().split_to(size).freeze(),
+        };
         frame.advance(LENGTH_BYTES);
-        frame.freeze()
+        frame
     }
 
     /// Waits for bytes and takes what is there.
@@ -139,15 +144,42 @@ impl Reader {
         loop {
             if !self.is_readable().await? {
                 self.park();
-                self.half.readable().await.map_err(RecvError::Io)?;
+                self.wait().await?;
             }
-            let limit = self.make_room().await.map_err(RecvError::Io)?;
+            let limit = self.make_room().await?;
             match self.read_now(limit).await {
                 None => {}
                 Some(Ok(0)) if self.held.bytes().is_empty() => return Err(RecvError::Closed),
                 Some(Ok(0)) => return Err(RecvError::Io(io::ErrorKind::UnexpectedEof.into())),
-                Some(result) => return result.map(|_| ()).map_err(RecvError::Io),
+                Some(result) => return result.map(|_| self.hear()).map_err(RecvError::Io),
             }
+        }
+    }
+
+    /// Waits for bytes; not for ever where that keeps others waiting.
+    async fn wait(&self) -> Result<(), RecvError> {
+        let readable = async { self.half.readable().await.map_err(RecvError::Io) };
+        let clock = self.budget.clock();
+        let waited = match &self.held {
+            Held::Own(_) => return readable.await,
+            Held::Lent(_) => env::timeout(clock, clock.now().plus(SILENCE_MAX), readable).await,
+            Held::Large(_, share) => {
+                let readable_or_shed = async {
+                    tokio::select! {
+                        biased;
+                        () = share.shed() => Err(Refused::Shed.into()),
+                        result = readable => result,
+                    }
+                };
+                env::timeout(clock, clock.now().plus(SILENCE_MAX), readable_or_shed).await
+            }
+        };
+        waited.unwrap_or(Err(RecvError::GivenUp(SILENT)))
+    }
+
+    fn hear(&self) {
+        if let Held::Large(bytes, share) = &self.held {
+            share.hear(bytes.len());
         }
     }
 
@@ -170,37 +202,42 @@ impl Reader {
     }
 
     /// Makes room for what comes; how many bytes may be read into it.
-    async fn make_room(&mut self) -> io::Result<usize> {
+    async fn make_room(&mut self) -> Result<usize, RecvError> {
+        let is_large = matches!(self.held, Held::Large(..));
         let bytes = self.held.bytes();
         let (had, room) = (bytes.len(), bytes.capacity() - bytes.len());
         // `parse` has refused a bad length before.
         let size = announced(bytes, self.frame_bytes_max).ok().flatten().unwrap_or(LENGTH_BYTES);
-        if size > Limits::RECEIVE_BUFFER_BYTES {
+        let missing = size.min(Limits::RECEIVE_BUFFER_BYTES).saturating_sub(had);
+        if is_large || missing == 0 {
             return self.make_room_large(size).await;
         }
-        if room >= size - had && (room >= ROOM_BYTES_MIN || had >= ROOM_BYTES_MIN) {
+        if room >= missing && (room >= ROOM_BYTES_MIN || had >= ROOM_BYTES_MIN) {
             return Ok(room);
         }
         let mut lent = self.buffers.lend();
+        if had >= lent.bytes.capacity() {
+            return self.make_room_large(size).await;
+        }
         lent.bytes.extend_from_slice(bytes);
-        lent.bytes.reserve(size - had);
         let room = lent.bytes.capacity() - had;
         self.held = Held::Lent(lent);
         Ok(room)
     }
 
-    /// Memory for a frame of `size`: a few times what has come, never what is only announced.
-    async fn make_room_large(&mut self, size: usize) -> io::Result<usize> {
+    /// Memory for a frame of `size` that no buffer holds: a few times what has come, never what is only announced.
+    async fn make_room_large(&mut self, size: usize) -> Result<usize, RecvError> {
         if !matches!(self.held, Held::Large(..)) {
-            let capacity = size.min(self.held.bytes().len().max(Limits::RECEIVE_BUFFER_BYTES));
-            let share = self.budget.share(capacity).await?;
-            self.held = Held::Large(own(self.held.bytes(), capacity), share);
+            let bytes = self.held.bytes();
+            let (share, capacity) = (self.budget.begin(size, bytes.len()), size.min(GROWTH * bytes.len()));
+            share.grow(capacity).await?;
+            self.held = Held::Large(own(bytes, capacity), share);
         }
         let Held::Large(bytes, share) = &mut self.held else { return Ok(0) };
         let missing = size - bytes.len();
-        if bytes.capacity() - bytes.len() < missing.min(bytes.len() / 4) {
-            let capacity = size.min(4 * bytes.len());
-            self.budget.grow(share, capacity).await?;
+        if bytes.capacity() - bytes.len() < missing.min(bytes.len() / GROWTH) {
+            let capacity = size.min(GROWTH * bytes.len());
+            share.grow(capacity).await?;
             *bytes = own(bytes, capacity);
         }
         Ok((bytes.capacity() - bytes.len()).min(missing))
@@ -215,6 +252,15 @@ impl Reader {
             Poll::Pending => Poll::Ready(None),
         })
         .await
+    }
+}
+
+impl From<Refused> for RecvError {
+    fn from(refused: Refused) -> Self {
+        Self::GivenUp(match refused {
+            Refused::Shed => "too many large requests come at once, and of this one little or nothing comes",
+            Refused::NoRoom => "too many large requests come at once, or are being handled",
+        })
     }
 }
 
@@ -238,8 +284,10 @@ mod tests {
     use env::Link;
     use tokio::io::AsyncWriteExt;
     use tokio::net::TcpStream;
+    use tokio::task::JoinSet;
 
     use super::*;
+    use crate::manual_clock::ManualClock;
     use crate::net::tests::link;
 
     const MAX: usize = 2 << 20;
@@ -340,12 +388,141 @@ mod tests {
 
     /// A reader whose insides can be looked at.
     async fn reader() -> (Reader, TcpStream) {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let peer = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        let (half, write) = listener.accept().await.unwrap().0.into_split();
-        write.forget();
-        let budget = Budget::new(MAX, Arc::new(host::HostClock::new()));
-        (Reader::new(half, Buffers::new(1), budget, MAX), peer)
+        Scene::new(1, MAX).reader().await
+    }
+
+    /// Readers that share so many buffers and so many bytes for large frames, and their clock.
+    struct Scene {
+        clock: Arc<ManualClock>,
+        buffers: Arc<Buffers>,
+        budget: Budget,
+    }
+
+    impl Scene {
+        fn new(buffers: usize, budget_bytes: usize) -> Self {
+            let clock = Arc::new(ManualClock::default());
+            let budget = Budget::new(budget_bytes, clock.clone());
+            Self { clock, buffers: Buffers::new(buffers), budget }
+        }
+
+        async fn reader(&self) -> (Reader, TcpStream) {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let peer = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            let (half, write) = listener.accept().await.unwrap().0.into_split();
+            write.forget();
+            (Reader::new(half, Arc::clone(&self.buffers), self.budget.clone(), MAX), peer)
+        }
+
+        /// Connections that sent so much of a frame of `MAX` bytes and then nothing, each received by a task of its own.
+        async fn silent(&self, count: usize, sent: usize) -> (Vec<TcpStream>, JoinSet<RecvError>) {
+            let (mut peers, mut ends, bytes) = (Vec::new(), JoinSet::new(), frame(MAX, 0));
+            for _ in 0..count {
+                let (mut reader, mut peer) = self.reader().await;
+                ends.spawn(async move { last_word(&mut reader).await });
+                peer.write_all(&bytes[..sent]).await.unwrap();
+                peers.push(peer);
+            }
+            (peers, ends)
+        }
+    }
+
+    /// Why the connection ended.
+    async fn last_word(reader: &mut Reader) -> RecvError {
+        let mut frames = Vec::new();
+        loop {
+            if let Err(error) = reader.recv(&mut frames).await {
+                return error;
+            }
+        }
+    }
+
+    /// Sends a frame of `MAX` bytes piece by piece, and gives what was received.
+    async fn sent_through((mut reader, peer): (Reader, TcpStream), step: usize) -> Result<Bytes, RecvError> {
+        let receive = async {
+            let mut frames = Vec::new();
+            while frames.is_empty() {
+                reader.recv(&mut frames).await?;
+            }
+            Ok(frames.remove(0))
+        };
+        tokio::join!(send(peer, frame(MAX, 5), step), receive).1
+    }
+
+    #[tokio::test]
+    async fn frames_that_are_only_announced_keep_no_other_waiting() {
+        let scene = Scene::new(64, 2 * MAX);
+        let _silent = scene.silent(200, 100).await;
+        let got = sent_through(scene.reader().await, 100_000).await.unwrap();
+        assert!(got.iter().copied().eq(body(MAX, 5)));
+    }
+
+    #[tokio::test]
+    async fn frames_that_fell_silent_give_way_to_those_that_go_on() {
+        let scene = Scene::new(4, 2 * MAX);
+        let (_peers, mut ends) = scene.silent(2, 300_000).await;
+        while scene.budget.shares() < 2 {
+            tokio::task::yield_now().await;
+        }
+        let mut received = Box::pin(sent_through(scene.reader().await, 100_000));
+        let got = loop {
+            tokio::select! {
+                biased;
+                got = &mut received => break got,
+                () = tokio::task::yield_now() => {}
+            }
+            if scene.budget.is_waited_for() {
+                scene.clock.advance(Duration::from_secs(1)).await;
+            }
+        };
+        assert!(got.unwrap().iter().copied().eq(body(MAX, 5)));
+        assert!(matches!(ends.join_next().await.unwrap().unwrap(), RecvError::GivenUp(_)));
+    }
+
+    #[tokio::test]
+    async fn a_begun_frame_that_keeps_a_buffer_or_a_share_is_given_up_after_a_while() {
+        let scene = Scene::new(4, 2 * MAX);
+        for sent in [100_000, 300_000] {
+            let (_peers, mut ends) = scene.silent(1, sent).await;
+            let end = loop {
+                match ends.try_join_next() {
+                    Some(end) => break end.unwrap(),
+                    None => scene.clock.advance(Duration::from_secs(1)).await,
+                }
+            };
+            assert!(matches!(end, RecvError::GivenUp(reason) if reason == SILENT), "{end:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_progress_of_a_large_frame_is_told() {
+        let (mut reader, mut peer) = reader().await;
+        let (bytes, mut frames) = (frame(MAX, 5), Vec::new());
+        for piece in bytes.chunks(700_000) {
+            assert!(frames.is_empty());
+            peer.write_all(piece).await.unwrap();
+            reader.recv(&mut frames).await.unwrap();
+        }
+        while frames.is_empty() {
+            reader.recv(&mut frames).await.unwrap();
+        }
+        assert!(frames[0].iter().copied().eq(body(MAX, 5)));
+    }
+
+    #[tokio::test]
+    async fn without_free_buffers_frames_of_all_sizes_come_through() {
+        let scene = Scene::new(0, 2 * MAX);
+        let (mut reader, peer) = scene.reader().await;
+        let lengths = [17 << 10, 10, 100_000, 20 << 10, 300_000, MAX, 5, 16 << 10];
+        let bytes = lengths.iter().enumerate().flat_map(|(seed, length)| frame(*length, seed)).collect();
+        let receive = async {
+            let mut frames = Vec::new();
+            while reader.recv(&mut frames).await.is_ok() {}
+            frames
+        };
+        let ((), frames) = tokio::join!(send(peer, bytes, 7000), receive);
+        for (seed, length) in lengths.into_iter().enumerate() {
+            assert!(frames[seed].iter().copied().eq(body(length, seed)), "frame {seed} of {length} bytes");
+        }
     }
 
     #[tokio::test]
