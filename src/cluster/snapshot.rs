@@ -48,7 +48,8 @@ fn parse_name(name: &str) -> Option<SnapshotId> {
 /// The snapshots in a folder and their sizes in bytes, the oldest first. Half-written ones are not among them.
 pub(crate) fn list(disk: &dyn Disk, folder: &Path) -> std::io::Result<Vec<(SnapshotId, u64)>> {
     let entries = disk.list(folder)?;
-    Ok(entries.iter().filter_map(|entry| Some((parse_name(&entry.name)?, entry.length))).collect())
+    let ids = entries.iter().filter_map(|entry| parse_name(&entry.name));
+    ids.map(|id| Ok((id, disk.length(&folder.join(name(id)))?))).collect()
 }
 
 /// Writes a snapshot durably, as a whole, where there is space for it.
@@ -77,7 +78,7 @@ pub(crate) fn finish(disk: &dyn Disk, folder: &Path, id: SnapshotId) -> std::io:
         disk.rename(&part, &whole)?;
     }
     disk.sync_dir(folder)?;
-    disk.open(&whole, Open::Read)?.len()
+    disk.length(&whole)
 }
 
 fn part(folder: &Path, id: SnapshotId) -> PathBuf {

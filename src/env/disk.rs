@@ -8,6 +8,9 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
 
+/// What is read of a file without asking for its length: a start reads several small ones of each partition.
+const SMALL_BYTES: usize = 4 << 10;
+
 /// A file system.
 pub trait Disk: Send + Sync {
     /// Opens a file.
@@ -18,6 +21,9 @@ pub trait Disk: Send + Sync {
 
     /// What is in a folder, sorted by name.
     fn list(&self, folder: &Path) -> io::Result<Vec<Entry>>;
+
+    /// A file's length in bytes.
+    fn length(&self, path: &Path) -> io::Result<u64>;
 
     /// Whether the path exists.
     fn exists(&self, path: &Path) -> io::Result<bool>;
@@ -54,20 +60,23 @@ pub trait Disk: Send + Sync {
     /// `InvalidData` where it is larger.
     fn read(&self, path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
         let file = self.open(path, Open::Read)?;
-        let length = file.len()?;
-        if length > bytes_max as u64 {
-            let why = format!("{} has {length} bytes; at most {bytes_max} are read", path.display());
-            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
-        }
-        let mut bytes = vec![0; length as usize];
-        let mut filled = 0;
-        while filled < bytes.len() {
-            match file.read_at(&mut bytes[filled..], filled as u64)? {
-                0 => break,
-                n => filled += n,
+        let mut bytes = vec![0; SMALL_BYTES];
+        let mut filled = file.read_at(&mut bytes, 0)?;
+        if filled == bytes.len() {
+            let length = file.len()?.min(bytes_max as u64 + 1);
+            bytes.resize(filled.max(length as usize), 0);
+            while filled < bytes.len() {
+                match file.read_at(&mut bytes[filled..], filled as u64)? {
+                    0 => break,
+                    n => filled += n,
+                }
             }
         }
         bytes.truncate(filled);
+        if filled > bytes_max {
+            let why = format!("{} has more than the {bytes_max} bytes that are read at most", path.display());
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        }
         Ok(bytes)
     }
 }
@@ -87,7 +96,7 @@ pub enum Open {
 
 /// An open file. Reads and writes are positional and may come from several threads.
 pub trait File: Send + Sync {
-    /// Reads what is there at `position`, up to the buffer's length. 0 is the end.
+    /// Reads what is there at `position`, up to the buffer's length. 0 is the end; a few KiB come at once if they are there.
     fn read_at(&self, buffer: &mut [u8], position: u64) -> io::Result<usize>;
 
     /// As `read_at`, but `WouldBlock` where the disk would have to be waited for.
@@ -134,8 +143,6 @@ pub struct Entry {
     pub name: String,
     /// Whether it is a folder.
     pub is_dir: bool,
-    /// A file's length in bytes; 0 for a folder.
-    pub length: u64,
 }
 
 /// Whether there was no space for something, on the disk or in its owner's share of it.

@@ -39,13 +39,15 @@ impl Disk for HostDisk {
         let mut entries = Vec::new();
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
-            let metadata = entry.metadata()?;
-            let length = if metadata.is_dir() { 0 } else { metadata.len() };
             let name = entry.file_name().to_string_lossy().into_owned();
-            entries.push(Entry { name, is_dir: metadata.is_dir(), length });
+            entries.push(Entry { name, is_dir: entry.file_type()?.is_dir() });
         }
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)
+    }
+
+    fn length(&self, path: &Path) -> io::Result<u64> {
+        Ok(fs::metadata(path)?.len())
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
@@ -219,6 +221,21 @@ mod tests {
     }
 
     #[test]
+    fn a_file_of_any_length_is_read_whole_or_not_at_all() {
+        let folder = folder();
+        let path = folder.path().join("a");
+        for length in [0, 1, 4095, 4096, 4097, 100_000] {
+            let bytes: Vec<u8> = (0..length).map(|n| n as u8).collect();
+            HostDisk.open(&path, Open::Truncate).unwrap().write_at(&[IoSlice::new(&bytes)], 0).unwrap();
+            assert_eq!(HostDisk.read(&path, length).unwrap(), bytes);
+            if length > 0 {
+                let error = HostDisk.read(&path, length - 1).unwrap_err();
+                assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{length}");
+            }
+        }
+    }
+
+    #[test]
     fn how_a_file_is_opened_decides_what_is_kept() {
         let folder = folder();
         let path = folder.path().join("a");
@@ -240,8 +257,9 @@ mod tests {
             HostDisk.open(&folder.path().join(name), Open::Create).unwrap().set_len(3).unwrap();
         }
         let names: Vec<_> = HostDisk.list(folder.path()).unwrap();
-        let entry = |name: &str, is_dir, length| Entry { name: name.into(), is_dir, length };
-        assert_eq!(names, [entry("a", false, 3), entry("b", true, 0), entry("c", false, 3)]);
+        let entry = |name: &str, is_dir| Entry { name: name.into(), is_dir };
+        assert_eq!(names, [entry("a", false), entry("b", true), entry("c", false)]);
+        assert_eq!(HostDisk.length(&folder.path().join("a")).unwrap(), 3);
         HostDisk.sync_dir(folder.path()).unwrap();
     }
 

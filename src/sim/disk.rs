@@ -239,11 +239,14 @@ impl Disk for SimDisk {
         let mut state = self.begin(Kind::Name, folder)?;
         let inode = state.find(folder)?;
         let names = state.names(inode)?.live.clone();
-        let entry = |(name, inode)| match state.inodes.get(&inode) {
-            Some(Inode::File(content)) => Entry { name, is_dir: false, length: content.live.len() as u64 },
-            _ => Entry { name, is_dir: true, length: 0 },
-        };
-        Ok(names.into_iter().map(entry).collect())
+        let is_dir = |inode| !matches!(state.inodes.get(&inode), Some(Inode::File(_)));
+        Ok(names.into_iter().map(|(name, inode)| Entry { name, is_dir: is_dir(inode) }).collect())
+    }
+
+    fn length(&self, path: &Path) -> io::Result<u64> {
+        let mut state = self.begin(Kind::Name, path)?;
+        let inode = state.find(path)?;
+        Ok(state.content(inode)?.live.len() as u64)
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
@@ -630,7 +633,8 @@ mod tests {
         let names: Vec<_> =
             disk.list(Path::new("/data")).unwrap().into_iter().map(|entry| entry.name).collect();
         assert_eq!(names, ["t-0.x-delete"]);
-        assert_eq!(disk.list(Path::new("/data/t-0.x-delete")).unwrap()[0].length, 2);
+        let moved = disk.list(Path::new("/data/t-0.x-delete")).unwrap();
+        assert_eq!(disk.length(&Path::new("/data/t-0.x-delete").join(&moved[0].name)).unwrap(), 2);
         disk.remove_dir_all(Path::new("/data/t-0.x-delete")).unwrap();
         assert_eq!(disk.open(Path::new(LOG), Open::Create).err().unwrap().kind(), io::ErrorKind::NotFound);
     }

@@ -16,9 +16,10 @@
 //!
 //! Kafka: `LogManager`; KIP-112, KIP-858.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use env::{Disk, write_atomic};
 use model::{BrokerEpoch, DirectoryId, Limits, Offset, Timestamp, TopicId, TopicPartition};
@@ -37,6 +38,8 @@ pub struct LogFolder {
     meta: MetaProperties,
     was_clean: bool,
     last_broker_epoch: Option<BrokerEpoch>,
+    /// What lay in it when it was first listed, and was not opened since.
+    found: OnceLock<Mutex<BTreeMap<TopicPartition, Option<TopicId>>>>,
     _lock: Box<dyn Send + Sync>,
 }
 
@@ -135,6 +138,7 @@ impl LogFolder {
             last_broker_epoch: clean.as_deref().and_then(clean_shutdown::parse),
             meta,
             state,
+            found: OnceLock::new(),
             _lock: lock,
         })
     }
@@ -151,7 +155,8 @@ impl LogFolder {
         state.fail(path, &io::Error::other(error.to_string()));
         let meta = MetaProperties { directory_id: None, ..identity.clone() };
         let state = Arc::new(state);
-        Self { state, meta, was_clean: false, last_broker_epoch: None, _lock: Box::new(()) }
+        let found = OnceLock::new();
+        Self { state, meta, was_clean: false, last_broker_epoch: None, found, _lock: Box::new(()) }
     }
 
     /// Leaves as many files as it opens itself to each of `folders` log folders, this one among them.
@@ -222,13 +227,23 @@ impl LogFolder {
                 found.push(FoundLog { topic_partition, topic_id });
             }
         }
+        let listed = found.iter().map(|found| (found.topic_partition.clone(), found.topic_id));
+        self.found.get_or_init(|| Mutex::new(listed.collect()));
         Ok(found)
     }
 
     /// Whether a partition of this name lies in it.
     pub fn has_partition(&self, topic_partition: &TopicPartition) -> bool {
-        let path = self.state.path.join(topic_partition.to_string());
-        self.state.disk.exists(&path).unwrap_or(false)
+        self.found().is_some_and(|found| found.contains_key(topic_partition))
+            || self.state.disk.exists(&self.path_of(topic_partition)).unwrap_or(false)
+    }
+
+    fn found(&self) -> Option<MutexGuard<'_, BTreeMap<TopicPartition, Option<TopicId>>>> {
+        self.found.get().map(|found| found.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn path_of(&self, topic_partition: &TopicPartition) -> PathBuf {
+        self.state.path.join(topic_partition.to_string())
     }
 
     /// The high watermark that was checkpointed; none of a log that was made since.
@@ -258,11 +273,17 @@ impl LogFolder {
         config: LogConfig,
         now: Timestamp,
     ) -> Result<Log, StorageError> {
-        if !self.has_partition(topic_partition) {
+        self.state.check()?;
+        let found = self.found().and_then(|mut found| found.remove(topic_partition));
+        let path = self.path_of(topic_partition);
+        let is_new = found.is_none() && !self.state.checked(&path, self.state.disk.exists(&path))?;
+        if is_new {
             self.state.admit(Purpose::Records, now)?;
             self.state.forget_checkpoints(topic_partition)?;
         }
         let opening = Opening {
+            is_new,
+            topic_id: found.flatten(),
             recovery_point: self.state.recovery_point(topic_partition),
             log_start: self.state.log_start(topic_partition),
             was_clean: self.was_clean,
@@ -299,7 +320,10 @@ impl LogFolder {
     /// Gives back where it is then.
     pub fn set_aside(&self, stray: &FoundLog) -> Result<PathBuf, StorageError> {
         self.state.check()?;
-        let from = self.state.path.join(stray.topic_partition.to_string());
+        if let Some(mut found) = self.found() {
+            found.remove(&stray.topic_partition);
+        }
+        let from = self.path_of(&stray.topic_partition);
         let to = self
             .state
             .path

@@ -381,9 +381,8 @@ impl Segment {
         file: &dyn File,
         trusted: Offset,
     ) -> Result<Indexes, StorageError> {
-        let Some(mut indexes) = read_indexes(place, self.base_offset, self.size)? else {
-            return Ok(Indexes::new(self.base_offset));
-        };
+        let found = if self.size > 0 { read_indexes(place, self.base_offset, self.size)? } else { None };
+        let Some(mut indexes) = found else { return Ok(Indexes::new(self.base_offset)) };
         indexes.truncate(trusted);
         let Some((offset, position)) = indexes.offsets.last() else {
             return Ok(Indexes::new(self.base_offset));

@@ -65,18 +65,23 @@ impl Extend<Arc<dyn File>> for Unsynced {
 }
 
 impl Log {
-    /// Everything that is not known to be on disk; none if there is nothing. It stays that until a job is done.
+    /// Everything that is not known to be on disk; none if there is nothing. It stays that until a job is done. Names of files
+    /// alone are nothing: they go with what is in the files.
     pub fn flush_job(&mut self) -> Option<FlushJob> {
+        let has_records = self.flushed_end < self.log_end;
+        if !has_records && self.unsynced.files.is_empty() && self.epoch_file.pending.is_none() {
+            return None;
+        }
         if std::mem::take(&mut self.names_unsynced) {
             self.unsynced.push(self.epoch_file.names.clone());
         }
         let mut files: Vec<Arc<dyn File>> = Vec::new();
         files.extend(self.epoch_file.hand_out().map(|commit| commit as Arc<dyn File>));
         files.extend(self.unsynced.files.iter().cloned());
-        if self.flushed_end < self.log_end {
+        if has_records {
             files.push(self.segments.last()?.active_file()?);
         }
-        (!files.is_empty()).then_some(FlushJob {
+        Some(FlushJob {
             files,
             end: self.log_end,
             truncations: self.truncations,
@@ -105,8 +110,11 @@ impl Log {
         Ok(self.flushed_end)
     }
 
-    /// Flushes everything, here and now.
+    /// Flushes everything, here and now, and the names in any case.
     pub(super) fn flush_now(&mut self) -> Result<(), StorageError> {
+        if std::mem::take(&mut self.names_unsynced) {
+            self.unsynced.push(self.epoch_file.names.clone());
+        }
         if let Some(job) = self.flush_job() {
             let result = job.files.iter().try_for_each(|file| file.sync());
             self.flush_done(&job, result)?;

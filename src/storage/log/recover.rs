@@ -33,6 +33,10 @@ const WINDOWS_BYTES: u64 = 1 << 20;
 /// What the log folder knows of a log before it is opened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opening {
+    /// There is no such folder yet.
+    pub(crate) is_new: bool,
+    /// The topic's id as the folder says it, where it was read already.
+    pub(crate) topic_id: Option<TopicId>,
     /// Everything below it was on disk.
     pub(crate) recovery_point: Offset,
     /// As it was checkpointed; 0 if it was not.
@@ -54,12 +58,11 @@ impl Log {
         folder.check()?;
         let path = folder.path.join(topic_partition.to_string());
         let seat = folder.seat(&path)?;
-        let is_new = !folder.checked(&path, folder.disk.exists(&path))?;
-        if is_new {
+        if opening.is_new {
             folder.with_reserve(&path, || folder.disk.create_dir_all(&path))?;
         }
         let place = Place { folder, path };
-        let (segments, snapshots) = found_files(&place, opening.now)?;
+        let Found { segments, snapshots, has_epochs } = found_files(&place, opening.now)?;
         let mut log = Self {
             topic_partition: topic_partition.clone(),
             topic_id,
@@ -79,26 +82,27 @@ impl Log {
             handed_out: None,
             tail: Tail::new(place.folder.tail.clone()),
             unsynced: Unsynced::default(),
-            names_unsynced: is_new,
+            names_unsynced: opening.is_new,
             headers: Vec::new(),
             _seat: seat,
             place,
         };
-        log.recover(opening)?;
+        log.recover(opening, has_epochs)?;
         // The last step: a folder without it was left by a process that was killed, or that found no space.
-        let is_new = log.settle_topic_id()? || is_new;
-        if is_new {
+        if log.settle_topic_id(opening.topic_id)? || opening.is_new {
             let parent = log.epoch_file.parent_names(&log.place.folder.path);
             log.unsynced.push(parent);
         }
         Ok(log)
     }
 
-    fn recover(&mut self, opening: Opening) -> Result<(), StorageError> {
+    fn recover(&mut self, opening: Opening, has_epochs: bool) -> Result<(), StorageError> {
         let mut seen = Vec::new();
         if self.segments.is_empty() {
             self.segments.push(Segment::create(&self.place, opening.log_start, opening.now)?);
             self.names_changed();
+        } else if let Some(log_end) = self.log_end_after_clean_stop(opening) {
+            self.log_end = log_end;
         } else {
             self.recover_segments(opening, &mut seen)?;
         }
@@ -113,7 +117,7 @@ impl Log {
         let flushed = if opening.was_clean { self.log_end } else { opening.recovery_point };
         self.flushed_end = flushed.clamp(self.log_start, self.log_end);
         self.unflushed_files()?;
-        self.load_epochs(&seen)?;
+        self.load_epochs(&seen, has_epochs)?;
         let newest_name = self.epochs.latest_start().map_or(active_base, |start| start.max(active_base));
         self.names_unsynced |= !opening.was_clean && opening.recovery_point <= newest_name;
         if self.snapshots.last().is_some_and(|last| *last > self.log_end) {
@@ -123,6 +127,16 @@ impl Log {
         }
         self.remove_stray_snapshots()?;
         self.reload_producers(opening.now)
+    }
+
+    /// Where a log ends that was closed in order, by its checkpoint and its newest producer snapshot, if they agree: then
+    /// none of its batches need be read.
+    fn log_end_after_clean_stop(&self, opening: Opening) -> Option<Offset> {
+        let (active, log_end) = (self.segments.last()?, opening.recovery_point);
+        let agree = self.snapshots.last() == Some(&log_end)
+            && (active.size == 0 && active.base_offset == log_end
+                || active.size > 0 && active.base_offset < log_end);
+        (opening.was_clean && agree).then_some(log_end)
     }
 
     /// Checks the segments that reach beyond the recovery point, and the last one; collects where epochs begin in them.
@@ -183,9 +197,9 @@ impl Log {
     }
 
     /// The epochs of the file, and those that begin in what was read; all are read again where the file is not true.
-    fn load_epochs(&mut self, seen: &[BatchHeader]) -> Result<(), StorageError> {
+    fn load_epochs(&mut self, seen: &[BatchHeader], has_file: bool) -> Result<(), StorageError> {
         let path = self.place.path.join(epochs::FILE);
-        let bytes = self.place.folder.read_file(&path)?;
+        let bytes = if has_file { self.place.folder.read_file(&path)? } else { None };
         let stored = bytes.as_deref().map(LeaderEpochs::parse);
         self.epochs = match &stored {
             Some(Ok(epochs)) => epochs.clone(),
@@ -205,7 +219,10 @@ impl Log {
                 self.epochs.assign(header.leader_epoch, header.base_offset);
             }
         }
-        let is_true = stored == Some(Ok(self.epochs.clone()));
+        let is_true = match &stored {
+            Some(stored) => stored.as_ref() == Ok(&self.epochs),
+            None => self.epochs == LeaderEpochs::default(),
+        };
         let is_cut = self.epochs.truncate_start(self.log_start);
         match (is_true, is_cut) {
             (true, false) => Ok(()),
@@ -308,6 +325,9 @@ impl Log {
     }
 
     fn newest_snapshot(&mut self) -> Result<(Producers, Offset), StorageError> {
+        if self.log_end == Offset(0) {
+            return Ok((Producers::default(), Offset(0)));
+        }
         while let Some(offset) = self.snapshots.last().copied() {
             let path = self.place.file(FileKind::ProducerSnapshot, offset);
             let bytes = self.place.folder.read_file(&path)?.unwrap_or_default();
@@ -322,10 +342,13 @@ impl Log {
     }
 
     /// Compares the topic's id with the folder's; writes it where the folder has none, and gives back whether it did.
-    fn settle_topic_id(&mut self) -> Result<bool, StorageError> {
+    fn settle_topic_id(&mut self, found: Option<TopicId>) -> Result<bool, StorageError> {
         let path = self.place.path.join(partition_metadata::FILE);
-        let bytes = self.place.folder.read_file(&path)?;
-        match bytes.as_deref().map(partition_metadata::parse) {
+        let found = match found {
+            Some(found) => Some(Ok(found)),
+            None => self.place.folder.read_file(&path)?.as_deref().map(partition_metadata::parse),
+        };
+        match found {
             Some(Ok(found)) if self.topic_id.is_zero() => self.topic_id = found,
             Some(Ok(found)) if found != self.topic_id => {
                 return Err(StorageError::InconsistentTopicId { path, found, expected: self.topic_id });
@@ -350,13 +373,21 @@ fn note_epoch(seen: &mut Vec<BatchHeader>, header: &BatchHeader) {
     }
 }
 
-/// The segments and the offsets of producer snapshots in a partition's folder, after cut-off steps were ended.
-fn found_files(place: &Place, now: Timestamp) -> Result<(Vec<Segment>, Vec<Offset>), StorageError> {
+/// What lies in a partition's folder.
+struct Found {
+    segments: Vec<Segment>,
+    /// The offsets of the producer snapshots.
+    snapshots: Vec<Offset>,
+    has_epochs: bool,
+}
+
+/// Lists a partition's folder, after cut-off steps were ended.
+fn found_files(place: &Place, now: Timestamp) -> Result<Found, StorageError> {
     let mut entries = list(place)?;
     if end_swaps(place, &entries)? {
         entries = list(place)?;
     }
-    let logs: Vec<Offset> = of_kind(&entries, FileKind::Log, None).map(|(base, _)| base).collect();
+    let logs: Vec<Offset> = of_kind(&entries, FileKind::Log, None).collect();
     for (name, file) in parsed(&entries) {
         let is_orphan = match file.kind {
             FileKind::Log | FileKind::ProducerSnapshot => false,
@@ -369,11 +400,17 @@ fn found_files(place: &Place, now: Timestamp) -> Result<(Vec<Segment>, Vec<Offse
     for entry in entries.iter().filter(|entry| !entry.is_dir && is_temporary(&entry.name)) {
         place.folder.remove_file(&place.path.join(&entry.name))?;
     }
-    let segments = of_kind(&entries, FileKind::Log, None)
-        .map(|(base, length)| Segment::found(place, base, length, now))
-        .collect();
-    let snapshots = of_kind(&entries, FileKind::ProducerSnapshot, None).map(|(offset, _)| offset).collect();
-    Ok((segments, snapshots))
+    let segment =
+        |base| Ok(Segment::found(place, base, length(place, &place.file(FileKind::Log, base))?, now));
+    Ok(Found {
+        segments: logs.into_iter().map(segment).collect::<Result<_, _>>()?,
+        snapshots: of_kind(&entries, FileKind::ProducerSnapshot, None).collect(),
+        has_epochs: entries.iter().any(|entry| entry.name == epochs::FILE),
+    })
+}
+
+fn length(place: &Place, path: &Path) -> Result<u64, StorageError> {
+    place.folder.checked(path, place.folder.disk.length(path))
 }
 
 fn list(place: &Place) -> Result<Vec<Entry>, StorageError> {
@@ -389,12 +426,11 @@ fn parsed(entries: &[Entry]) -> impl Iterator<Item = (&str, SegmentFile)> {
     files.filter_map(|entry| Some((entry.name.as_str(), SegmentFile::parse(&entry.name)?)))
 }
 
-/// Base offset and length of the files of one kind, by base offset: names are sorted, and as long as each other.
-fn of_kind(entries: &[Entry], kind: FileKind, suffix: Option<Suffix>) -> impl Iterator<Item = (Offset, u64)> {
-    entries.iter().filter(|entry| !entry.is_dir).filter_map(move |entry| {
-        let file = SegmentFile::parse(&entry.name)?;
-        (file.kind == kind && file.suffix == suffix).then_some((file.base_offset, entry.length))
-    })
+/// The base offsets of the files of one kind, growing: names are sorted, and as long as each other.
+fn of_kind(entries: &[Entry], kind: FileKind, suffix: Option<Suffix>) -> impl Iterator<Item = Offset> {
+    parsed(entries)
+        .filter(move |(_, file)| file.kind == kind && file.suffix == suffix)
+        .map(|(_, file)| file.base_offset)
 }
 
 /// Ends the compaction that was cut off while its result took the place of the old segments.
@@ -405,12 +441,10 @@ fn end_swaps(place: &Place, entries: &[Entry]) -> Result<bool, StorageError> {
     if !parsed(entries).any(|(_, file)| file.suffix == Some(Suffix::Swap)) {
         return Ok(false);
     }
-    let first_cleaned = of_kind(entries, FileKind::Log, Some(Suffix::Cleaned)).map(|(base, _)| base).min();
+    let first_cleaned = of_kind(entries, FileKind::Log, Some(Suffix::Cleaned)).min();
     let is_complete = |base: Offset| first_cleaned.is_none_or(|cleaned| base < cleaned);
-    for (base, length) in
-        of_kind(entries, FileKind::Log, Some(Suffix::Swap)).filter(|(base, _)| is_complete(*base))
-    {
-        let end = swap_end(place, base, length)?;
+    for base in of_kind(entries, FileKind::Log, Some(Suffix::Swap)).filter(|base| is_complete(*base)) {
+        let end = swap_end(place, base)?;
         for (name, file) in parsed(entries) {
             let is_log = !matches!(file.kind, FileKind::ProducerSnapshot) && file.suffix.is_none();
             if is_log && file.base_offset >= base && file.base_offset < end {
@@ -428,12 +462,12 @@ fn end_swaps(place: &Place, entries: &[Entry]) -> Result<bool, StorageError> {
 }
 
 /// The offset, exclusive, up to which a `.log.swap` reaches.
-fn swap_end(place: &Place, base: Offset, length: u64) -> Result<Offset, StorageError> {
+fn swap_end(place: &Place, base: Offset) -> Result<Offset, StorageError> {
     let mut path = place.file(FileKind::Log, base).into_os_string();
     path.push(".swap");
     let path = Path::new(&path);
     let file = place.folder.checked(path, place.folder.disk.open(path, env::Open::Read))?;
-    let mut scan = Scan::new(&*file, 0, length, WALK_BYTES);
+    let mut scan = Scan::new(&*file, 0, length(place, path)?, WALK_BYTES);
     let mut end = base.plus(1);
     while let Some((_, header)) = place.scanned(base, scan.next_header())? {
         end = header.next_offset();

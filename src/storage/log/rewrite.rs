@@ -22,7 +22,9 @@ impl Log {
         let is_active = index + 1 == self.segments.len();
         let interval_bytes = self.config.index_interval_bytes;
         let Some(segment) = self.segments.get_mut(index) else { return Ok(()) };
-        segment.rewrite(&self.place, recovery_point, interval_bytes)?;
+        if recovery_point < self.log_end {
+            segment.rewrite(&self.place, recovery_point, interval_bytes)?;
+        }
         if !is_active {
             self.unsynced.extend(segment.complete_indexes(&self.place)?);
         }
