@@ -3,15 +3,21 @@
 //! A fetch reads all its partitions once. With enough bytes, an error or no time to wait it is answered; else one signal is
 //! registered with all of them, and those that fire it are read again.
 //!
-//! Kafka: `KafkaApis.handleFetchRequest`, `ReplicaManager.readFromLog`, `DelayedFetch`; KIP-74, 227, 320, 516.
+//! A follower reads up to the log end. Its Fetch acknowledges that it holds all below its offset on disk: that is told to the
+//! partition with the first read, and may move the high watermark.
+//!
+//! Kafka: `KafkaApis.handleFetchRequest`, `ReplicaManager.readFromLog`, `DelayedFetch`; KIP-74, 227, 320, 516, 595, 903.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use metadata::Image;
-use model::{ErrorCode, Instant, LeaderEpoch, Offset};
+use model::{BrokerEpoch, ErrorCode, Instant, LeaderEpoch, NodeId, Offset};
 use protocol::messages::FetchRequest;
-use replication::{Isolation, Partition, Registration, Signal};
+use replication::{
+    Awaited, FetchRequest as PartitionRequest, FollowerFetch, Isolation, Partition, Read, ReadError,
+    ReadLimits, Registration, Signal,
+};
 
 use crate::fetch_answer::{FetchAnswer, PartitionAnswer};
 use crate::fetch_session::{Context, Key, Opening, TopicRef, Wanted};
@@ -48,14 +54,32 @@ struct Terms {
     bytes_max: usize,
     deadline: Instant,
     isolation: Isolation,
-    is_replica: bool,
+    follower: Option<Follower>,
+}
+
+/// A broker that follows.
+#[derive(Clone, Copy)]
+struct Follower {
+    id: NodeId,
+    broker_epoch: Option<BrokerEpoch>,
+}
+
+impl Follower {
+    /// Who sends this request, if it is not a consumer. Versions below 15 do not say the registration.
+    fn of(request: &FetchRequest, version: i16) -> Option<Self> {
+        let (id, epoch) = match &request.replica_state {
+            state if version >= 15 => (state.replica_id, state.replica_epoch),
+            _ => (request.replica_id, -1),
+        };
+        let broker_epoch = (epoch >= 0).then_some(BrokerEpoch(epoch));
+        (id.0 >= 0).then_some(Self { id: NodeId(id.0), broker_epoch })
+    }
 }
 
 impl Terms {
     fn of(node: &Node, request: &FetchRequest, version: i16) -> Self {
         let wait = Duration::from_millis(request.max_wait_ms.max(0) as u64);
         let bytes_max = (request.max_bytes.max(0) as usize).min(node.config.fetch_bytes_max);
-        let replica = if version >= 15 { request.replica_state.replica_id } else { request.replica_id };
         Self {
             bytes_min: (request.min_bytes.max(0) as usize).min(bytes_max),
             bytes_max,
@@ -64,7 +88,7 @@ impl Terms {
                 1 => Isolation::ReadCommitted,
                 _ => Isolation::ReadUncommitted,
             },
-            is_replica: replica.0 >= 0,
+            follower: Follower::of(request, version),
         }
     }
 }
@@ -84,7 +108,8 @@ fn lift(request: FetchRequest, version: i16) -> Opening {
                 bytes_max: partition.partition_max_bytes,
                 // Any negative epoch is none.
                 leader_epoch: LeaderEpoch(partition.current_leader_epoch.max(-1)),
-                last_fetched_epoch: LeaderEpoch(partition.last_fetched_epoch),
+                last_fetched_epoch: LeaderEpoch(partition.last_fetched_epoch.max(-1)),
+                log_start: Offset(partition.log_start_offset),
             };
             (key, wanted)
         }));
@@ -104,11 +129,8 @@ fn lift(request: FetchRequest, version: i16) -> Opening {
 /// Reads until there is enough, or the time is up.
 async fn fetch(node: &Node, context: &Context, terms: &Terms) -> Vec<PartitionAnswer> {
     let image = node.image();
-    let sources: Vec<_> = context
-        .partitions
-        .iter()
-        .map(|(key, wanted)| (key, wanted, source(node, &image, key, wanted, terms)))
-        .collect();
+    let sources: Vec<_> =
+        context.partitions.iter().map(|(key, wanted)| (key, wanted, source(node, &image, key))).collect();
     let mut round = Round::new(&sources, terms);
     let signal = Signal::new(1);
     let mut waiting: Vec<Option<Registration>> = sources.iter().map(|_| None).collect();
@@ -123,22 +145,21 @@ async fn fetch(node: &Node, context: &Context, terms: &Terms) -> Vec<PartitionAn
 }
 
 /// The partition on this node that a key means.
-fn source(
-    node: &Node,
-    image: &Image,
-    key: &Key,
-    wanted: &Wanted,
-    terms: &Terms,
-) -> Result<Arc<Partition>, ErrorCode> {
-    let partition = match &key.topic {
-        TopicRef::Name(name) => node.partition(image, name.as_str(), key.partition)?,
-        TopicRef::Id(id) => node.partition_by_id(image, *id, key.partition)?,
-    };
-    if terms.is_replica {
-        return Err(ErrorCode::NotLeaderOrFollower);
+fn source(node: &Node, image: &Image, key: &Key) -> Result<Arc<Partition>, ErrorCode> {
+    match &key.topic {
+        TopicRef::Name(name) => node.partition(image, name.as_str(), key.partition),
+        TopicRef::Id(id) => node.partition_by_id(image, *id, key.partition),
     }
-    partition.check_epoch(wanted.leader_epoch)?;
-    Ok(partition)
+}
+
+/// What is asked of one partition.
+fn lift_partition(wanted: &Wanted) -> PartitionRequest {
+    let some = |epoch: LeaderEpoch| (epoch > LeaderEpoch::NONE).then_some(epoch);
+    PartitionRequest {
+        leader_epoch: some(wanted.leader_epoch),
+        offset: wanted.offset,
+        last_fetched_epoch: some(wanted.last_fetched_epoch),
+    }
 }
 
 type Source<'a> = (&'a Key, &'a Wanted, Result<Arc<Partition>, ErrorCode>);
@@ -167,7 +188,7 @@ impl<'a> Round<'a> {
             failed: false,
         };
         for source in sources {
-            let answer = round.answer(source);
+            let answer = round.answer(source, true);
             round.take(&answer);
             round.answers.push(answer);
         }
@@ -178,7 +199,7 @@ impl<'a> Round<'a> {
     /// Reads one again.
     fn read(&mut self, place: usize) {
         self.bytes -= self.answers[place].slice.len();
-        let answer = self.answer(&self.sources[place]);
+        let answer = self.answer(&self.sources[place], false);
         self.take(&answer);
         self.answers[place] = answer;
         self.unwaited.push(place);
@@ -186,39 +207,60 @@ impl<'a> Round<'a> {
 
     fn take(&mut self, answer: &PartitionAnswer) {
         self.bytes += answer.slice.len();
-        self.failed |= answer.error != ErrorCode::None;
+        self.failed |= answer.error != ErrorCode::None || answer.diverging.is_some();
     }
 
-    fn answer(&self, (key, wanted, partition): &Source<'_>) -> PartitionAnswer {
+    fn answer(&self, (key, wanted, partition): &Source<'_>, is_new: bool) -> PartitionAnswer {
         match partition {
-            Ok(partition) => self.read_partition(partition, key, wanted),
+            Ok(partition) => match self.read_partition(partition, wanted, is_new) {
+                Ok(read) => self.found((*key).clone(), read),
+                Err(error) => PartitionAnswer::failed((*key).clone(), ErrorCode::from(&error)),
+            },
             Err(error) => PartitionAnswer::failed((*key).clone(), *error),
         }
     }
 
-    fn read_partition(&self, partition: &Partition, key: &Key, wanted: &Wanted) -> PartitionAnswer {
+    fn read_partition(
+        &self,
+        partition: &Arc<Partition>,
+        wanted: &Wanted,
+        is_new: bool,
+    ) -> Result<Read, ReadError> {
         // The first batch that is found is sent whole, however large, or a consumer could never pass it.
         let nothing_yet = self.bytes == 0;
         let left = self.terms.bytes_max.saturating_sub(self.bytes);
         let bytes_max = left.min(wanted.bytes_max.max(0) as usize);
-        match partition.read(wanted.offset, bytes_max, nothing_yet, self.terms.isolation) {
-            Ok(read) => PartitionAnswer {
-                key: key.clone(),
-                error: ErrorCode::None,
-                high_watermark: read.high_watermark,
-                last_stable_offset: read.last_stable_offset,
-                log_start: read.log_start,
-                knows_aborted: self.terms.isolation == Isolation::ReadCommitted,
-                slice: read.slice,
-            },
-            Err(error) => PartitionAnswer::failed(key.clone(), ErrorCode::from(&error)),
+        let (request, limits) = (lift_partition(wanted), ReadLimits { bytes_max, at_least_one: nothing_yet });
+        let Some(Follower { id, broker_epoch }) = self.terms.follower else {
+            return partition.fetch(&request, self.terms.isolation, limits);
+        };
+        let from = FollowerFetch { replica: id, broker_epoch, log_start: wanted.log_start, request };
+        partition.fetch_as_follower(&from, limits, is_new)
+    }
+
+    fn found(&self, key: Key, read: Read) -> PartitionAnswer {
+        PartitionAnswer {
+            key,
+            error: ErrorCode::None,
+            high_watermark: read.high_watermark,
+            last_stable_offset: read.last_stable_offset,
+            log_start: read.log_start,
+            knows_aborted: self.terms.isolation == Isolation::ReadCommitted,
+            diverging: read.diverging,
+            slice: read.slice,
+            readable_end: read.readable_end,
         }
     }
 
-    /// Waits for more of one: whatever a reader waits for moves the high watermark, and below it nothing changes.
+    /// Waits for more of one: whatever a consumer waits for moves the high watermark, and below it nothing changes.
     fn wait(&self, place: usize, signal: &Arc<Signal>) -> Option<Registration> {
         let partition = self.sources[place].2.as_ref().ok()?;
-        Some(partition.register(self.answers[place].high_watermark.plus(1), signal, place))
+        let answer = &self.answers[place];
+        let more = match self.terms.follower {
+            Some(_) => Awaited::LogEnd(answer.readable_end.plus(1)),
+            None => Awaited::HighWatermark(answer.high_watermark.plus(1)),
+        };
+        Some(partition.register(more, signal, place))
     }
 
     fn is_enough(&self) -> bool {

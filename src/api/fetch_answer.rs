@@ -3,7 +3,8 @@
 //! ```text
 //! throttle i32 | error i16, session i32 (7+) | topics [ name (..12) or id (13+) | partitions [
 //!     index i32, error i16, high watermark i64, last stable i64, log start i64 (5+),
-//!     aborted [ producer i64, first offset i64 ] or null, preferred replica i32 (11+), records bytes ] ]
+//!     aborted [ producer i64, first offset i64 ] or null, preferred replica i32 (11+), records bytes,
+//!     tag 0 (12+): diverging epoch i32, its end i64 ] ]
 //! ```
 //!
 //! From version 12 on lengths are unsigned varints of length + 1 and each structure ends with its tagged fields.
@@ -14,7 +15,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use env::Chunk;
 use model::{ErrorCode, Offset};
 use protocol::{FrameError, RequestHeader};
-use replication::Slice;
+use replication::{EpochEnd, Slice};
 
 use crate::Answer;
 use crate::fetch_session::{Key, Told, TopicRef};
@@ -40,7 +41,11 @@ pub(crate) struct PartitionAnswer {
     pub(crate) log_start: Offset,
     /// Whether the reader wants committed records only, and so is told which transactions were aborted: none.
     pub(crate) knows_aborted: bool,
+    /// Where the reader's log is not a prefix of this one: up to here it may be (KIP-595).
+    pub(crate) diverging: Option<EpochEnd>,
     pub(crate) slice: Slice,
+    /// Up to where its reader could read.
+    pub(crate) readable_end: Offset,
 }
 
 impl PartitionAnswer {
@@ -54,7 +59,9 @@ impl PartitionAnswer {
             last_stable_offset: none,
             log_start: none,
             knows_aborted: false,
+            diverging: None,
             slice: Slice::Empty,
+            readable_end: none,
         }
     }
 }
@@ -78,6 +85,10 @@ impl Told for PartitionAnswer {
 
     fn has_records(&self) -> bool {
         !self.slice.is_empty()
+    }
+
+    fn diverges(&self) -> bool {
+        self.diverging.is_some()
     }
 }
 
@@ -148,6 +159,18 @@ impl Out {
             self.fields.put_i32(-1); // preferred read replica
         }
         self.records(partition.slice);
+        match partition.diverging.filter(|_| self.version >= FLEXIBLE) {
+            Some(end) => self.diverging(end),
+            None => self.tags(),
+        }
+    }
+
+    /// One tagged field, which is a structure without tagged fields.
+    fn diverging(&mut self, end: EpochEnd) {
+        const EPOCH_END_BYTES: u8 = 13;
+        self.fields.put_slice(&[1, 0, EPOCH_END_BYTES]);
+        self.fields.put_i32(end.epoch.0);
+        self.fields.put_i64(end.end.0);
         self.tags();
     }
 
@@ -232,7 +255,9 @@ impl Out {
 #[cfg(test)]
 mod tests {
     use model::Uuid;
-    use protocol::messages::fetch_response::{FetchableTopicResponse, LeaderIdAndEpoch, PartitionData};
+    use protocol::messages::fetch_response::{
+        EpochEndOffset, FetchableTopicResponse, LeaderIdAndEpoch, PartitionData,
+    };
     use protocol::messages::{FetchRequest, FetchResponse};
     use protocol::{StrBytes, ToWire};
 
@@ -249,7 +274,9 @@ mod tests {
             last_stable_offset: Offset(6),
             log_start: Offset(2),
             knows_aborted: false,
+            diverging: None,
             slice: Slice::Cached(Bytes::from_static(records)),
+            readable_end: Offset(7),
         }
     }
 
@@ -294,6 +321,22 @@ mod tests {
             let ours = FetchAnswer { error: 0, session_id: 5, partitions: partitions.collect() };
             let theirs =
                 protocol::encode_response(42, 1, version, &expected(&answer, version)).expect("encodes");
+            assert_eq!(sent(ours.encode(&header).expect("encodes")), theirs, "version {version}");
+        }
+    }
+
+    #[test]
+    fn where_logs_diverge_is_told_in_a_tagged_field() {
+        let end = EpochEnd { epoch: model::LeaderEpoch(3), end: Offset(11) };
+        for version in 12..=18 {
+            let header =
+                RequestHeader { api_key: 1, api_version: version, correlation_id: 42, client_id: None };
+            let answer = PartitionAnswer { diverging: Some(end), ..partition(0, b"", version) };
+            let ours = FetchAnswer { error: 0, session_id: 5, partitions: vec![answer] };
+            let mut theirs = expected(&[(0, b"")], version);
+            theirs.responses[0].partitions[0].diverging_epoch =
+                EpochEndOffset::default().with_epoch(3).with_end_offset(11);
+            let theirs = protocol::encode_response(42, 1, version, &theirs).expect("encodes");
             assert_eq!(sent(ours.encode(&header).expect("encodes")), theirs, "version {version}");
         }
     }

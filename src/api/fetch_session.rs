@@ -50,6 +50,8 @@ pub(crate) struct Wanted {
     pub(crate) bytes_max: i32,
     pub(crate) leader_epoch: LeaderEpoch,
     pub(crate) last_fetched_epoch: LeaderEpoch,
+    /// Where a follower's log starts.
+    pub(crate) log_start: Offset,
 }
 
 /// The session part of a request.
@@ -82,6 +84,8 @@ pub(crate) trait Told {
     fn high_watermark(&self) -> Offset;
     fn log_start(&self) -> Offset;
     fn has_records(&self) -> bool;
+    /// The reader's log is another one.
+    fn diverges(&self) -> bool;
 }
 
 struct Remembered {
@@ -272,6 +276,7 @@ impl Session {
         let failed = told.error() != ErrorCode::None;
         let news = failed
             || told.has_records()
+            || told.diverges()
             || remembered.high_watermark != told.high_watermark()
             || remembered.log_start != told.log_start();
         // After an error the next good answer is news, whatever it says.
@@ -325,6 +330,9 @@ mod tests {
         fn has_records(&self) -> bool {
             self.records
         }
+        fn diverges(&self) -> bool {
+            false
+        }
     }
 
     fn key(partition: i32) -> Key {
@@ -337,6 +345,7 @@ mod tests {
             bytes_max: 1,
             leader_epoch: LeaderEpoch::NONE,
             last_fetched_epoch: LeaderEpoch::NONE,
+            log_start: Offset(-1),
         }
     }
 

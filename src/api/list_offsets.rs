@@ -15,6 +15,8 @@ use replication::{Isolation, Partition, ReadError, TimestampOffset};
 
 use crate::{Node, Reply, Session};
 
+/// The replica id of who is none.
+const CONSUMER: i32 = -1;
 const LATEST: i64 = -1;
 const EARLIEST: i64 = -2;
 const MAX_TIMESTAMP: i64 = -3;
@@ -30,6 +32,8 @@ pub(crate) async fn handle(
 ) -> Reply<ListOffsetsResponse> {
     let image = node.image();
     let isolation = match request.isolation_level {
+        // Followers, and debuggers, see all.
+        _ if request.replica_id.0 != CONSUMER => Isolation::LogEnd,
         1 => Isolation::ReadCommitted,
         _ => Isolation::ReadUncommitted,
     };
@@ -101,10 +105,11 @@ async fn look(
     let offsets = partition.offsets()?;
     let end = match isolation {
         Isolation::ReadCommitted => offsets.last_stable_offset,
-        _ => offsets.high_watermark,
+        Isolation::ReadUncommitted => offsets.high_watermark,
+        Isolation::LogEnd => offsets.log_end,
     };
     match timestamp {
-        LATEST if !offsets.is_exposed => Err(ErrorCode::OffsetNotAvailable),
+        LATEST if !offsets.is_exposed && isolation != Isolation::LogEnd => Err(ErrorCode::OffsetNotAvailable),
         LATEST => Ok(Some((Timestamp::NONE, end, offsets.leader_epoch))),
         EARLIEST | EARLIEST_LOCAL => {
             let epoch = partition.epoch_at(offsets.log_start)?.unwrap_or(LeaderEpoch::NONE);

@@ -18,7 +18,7 @@ use protocol::messages::produce_response::{
 };
 use protocol::messages::{ProduceRequest, ProduceResponse, TopicName};
 use protocol::{StrBytes, ToWire};
-use replication::{AppendError, Appended, LogAppendError, Origin, Partition, committed};
+use replication::{AppendError, Appended, Commit, LogAppendError, Origin, Partition, committed};
 
 use crate::{Node, Reply, Session, rejection};
 
@@ -213,11 +213,11 @@ impl TopicOutcome {
         self.partitions.iter().any(|partition| partition.result.is_err())
     }
 
-    fn waits(&self) -> impl Iterator<Item = (Arc<Partition>, Offset)> + '_ {
+    fn waits(&self) -> impl Iterator<Item = Commit> + '_ {
         self.partitions
             .iter()
             .filter_map(|partition| partition.result.as_ref().ok())
-            .map(|done| (done.partition.clone(), done.appended.last_offset.plus(1)))
+            .map(|done| Commit::of(done.partition.clone(), &done.appended))
     }
 }
 

@@ -8,7 +8,7 @@ use controller::{Controller, Decision};
 use env::{Clock, Env};
 use metadata::Image;
 use metadata::config::BrokerConfig;
-use model::{ClusterId, Instant, NodeId, Offset};
+use model::{BrokerEpoch, ClusterId, Instant, NodeId, Offset};
 use quorum::{Config as Timing, Endpoint, ReplicaKey};
 use replication::Replication;
 use shards::Shards;
@@ -234,6 +234,11 @@ impl Cluster {
     /// Opens the logs of this node's partitions, as far as the metadata is known here.
     pub(crate) async fn open_logs(&self) {
         self.replication.open_logs(&self.image()).await;
+    }
+
+    /// This run of the broker is registered.
+    pub(crate) fn registered(&self, epoch: BrokerEpoch) {
+        self.replication.registered(epoch);
     }
 
     /// Takes the lead of this node's partitions; from then on they follow the metadata. Called once, when the broker is

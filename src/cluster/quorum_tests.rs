@@ -158,7 +158,8 @@ async fn process(env: Env, id: i32, snapshot_bytes: u64, show: Arc<Mutex<Option<
     let (broker, closing) = (BrokerConfig::default(), CancellationToken::new());
     let (minute, fixed) = (Duration::from_mins(1), broker.values().clone());
     let upkeep = UpkeepConfig { retention_check: minute, flush_check: minute, checkpoint: minute };
-    let config = replication::Config { node_id, fixed, recovery_threads: 1, upkeep };
+    let replicas = replication::ReplicasConfig::default();
+    let config = replication::Config { node_id, fixed, recovery_threads: 1, upkeep, replicas };
     let replication = Replication::start(&env, config, vec![folder], &closing);
     let shards = Shards::start(&env, shards::Config::new(node_id), replication.clone(), &closing);
     let config = Config { node_id, cluster_id, broker, snapshot_bytes, quorum };

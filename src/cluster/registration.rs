@@ -47,6 +47,7 @@ async fn unfenced(cluster: &Cluster, registration: Registration) -> Result<Broke
             controller.register_broker(&registration, log_end, now)
         })
         .await??;
+    cluster.registered(epoch);
     let heartbeat = Heartbeat {
         id,
         epoch,

@@ -65,7 +65,13 @@ impl Case {
         };
         let broker = BrokerConfig::default();
         let fixed = broker.values().clone();
-        let config = replication::Config { node_id: ME, fixed, recovery_threads: 2, upkeep };
+        let config = replication::Config {
+            node_id: ME,
+            fixed,
+            recovery_threads: 2,
+            upkeep,
+            replicas: replication::ReplicasConfig::default(),
+        };
         let replication = Replication::start(&env, config, vec![folder], &closing);
         let shards = Shards::start(&env, shards::Config::new(ME), replication.clone(), &closing);
         let config = Config {

@@ -11,7 +11,7 @@ use controller::{ConnectionId, Registration, SUPPORTED_FEATURES};
 use env::Env;
 use metadata::{FeatureRange, SecurityProtocol};
 use model::{ClusterId, Map};
-use replication::{Config as ReplicationConfig, UpkeepConfig};
+use replication::{Config as ReplicationConfig, FetchConfig, MachineConfig, ReplicasConfig, UpkeepConfig};
 use server::Endpoint;
 use storage::LogFolder;
 
@@ -58,7 +58,42 @@ impl Config {
                 flush_check: millis("log.flush.scheduler.interval.ms").min(FLUSH_CHECK_MAX),
                 checkpoint: millis("replica.high.watermark.checkpoint.interval.ms"),
             },
+            replicas: self.replicas(),
         }
+    }
+
+    fn replicas(&self) -> ReplicasConfig {
+        let layers = self.broker.layers();
+        let millis = |name| Duration::from_millis(layers.integer(name).max(0) as u64);
+        let number = |name| i32::try_from(layers.integer(name)).unwrap_or(i32::MAX);
+        ReplicasConfig {
+            machine: MachineConfig {
+                replica_lag_time_max: millis("replica.lag.time.max.ms"),
+                fetch_backoff: millis("replica.fetch.backoff.ms"),
+                ..MachineConfig::default()
+            },
+            listener: self.inter_broker_listener(),
+            fetch: FetchConfig {
+                partition_bytes_max: number("replica.fetch.max.bytes"),
+                bytes_max: number("replica.fetch.response.max.bytes"),
+                bytes_min: number("replica.fetch.min.bytes"),
+                wait_max: millis("replica.fetch.wait.max.ms"),
+                patience: millis("replica.socket.timeout.ms"),
+            },
+        }
+    }
+
+    /// Brokers reach each other by the listener of that name; else by the one of the security protocol, or the first.
+    fn inter_broker_listener(&self) -> String {
+        let layers = self.broker.layers();
+        let text = |name| layers.text(name).map(|text| text.to_uppercase());
+        let told = || self.listeners.iter().filter(|listener| listener.advertised.is_some());
+        let of_protocol = || {
+            let protocol = text("security.inter.broker.protocol")?;
+            told().any(|listener| listener.name == protocol).then_some(protocol)
+        };
+        let first = || told().next().map(|listener| listener.name.clone());
+        text("inter.broker.listener.name").or_else(of_protocol).or_else(first).unwrap_or_default()
     }
 
     /// The group coordinators'.

@@ -5,12 +5,14 @@
 //!
 //! Kafka: `AbstractFetcherThread.processFetchRequest`, `ReplicaFetcherThread.processPartitionData`.
 
+use std::time::Duration;
+
 use model::{ErrorCode, Instant, Offset};
 
 use crate::follow::{self, FetchAnswer, Phase};
 use crate::mutant::Mutant;
 use crate::replica::Role;
-use crate::{Action, EpochEnd, FetchState, LogView, QuestionId, Replica};
+use crate::{Action, Config, EpochEnd, FetchState, LogView, QuestionId, Replica};
 
 /// Where a leader's log starts and ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +40,7 @@ impl Replica {
             (ErrorCode::None, Some(diverging)) => self.handle_diverging(log, diverging, answer),
             (ErrorCode::None, None) => self.handle_records(log, answer),
             (ErrorCode::OffsetOutOfRange, _) => self.list_offsets(),
-            _ => self.back_off(),
+            (error, _) => self.back_off_after(error),
         };
         if !changes {
             self.settle(log);
@@ -51,6 +53,13 @@ impl Replica {
         if self.takes_answer(Phase::Fetching(id)) || self.takes_answer(Phase::Listing(id)) {
             self.back_off();
         }
+    }
+
+    /// The batches that were to be appended were not, or not all of them, and the log goes on: they are damaged, or the disk
+    /// is full.
+    pub fn handle_append_failure(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+        self.back_off();
     }
 
     /// The leader told where its log starts and ends; none where it refused.
@@ -90,7 +99,24 @@ impl Replica {
 
     /// Ends with false where the log does not change.
     fn back_off(&mut self) -> bool {
-        self.enter(Phase::BackingOff(self.now.plus(self.config.fetch_backoff)));
+        self.pause(self.config.fetch_backoff)
+    }
+
+    /// A leader that is behind with the metadata catches up within a moment.
+    fn back_off_after(&mut self, error: ErrorCode) -> bool {
+        let is_behind = matches!(
+            error,
+            ErrorCode::NotLeaderOrFollower
+                | ErrorCode::UnknownLeaderEpoch
+                | ErrorCode::UnknownTopicId
+                | ErrorCode::UnknownTopicOrPartition
+        );
+        let Config { fetch_backoff, news_backoff, .. } = self.config;
+        self.pause(if is_behind { fetch_backoff.min(news_backoff) } else { fetch_backoff })
+    }
+
+    fn pause(&mut self, pause: Duration) -> bool {
+        self.enter(Phase::BackingOff(self.now.plus(pause)));
         false
     }
 

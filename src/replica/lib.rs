@@ -35,7 +35,6 @@ mod fetched;
 mod follow;
 mod isr;
 mod lead;
-mod leader;
 mod log_view;
 mod mutant;
 mod partition_state;
@@ -51,7 +50,6 @@ pub use fetch::{FetchRequest, FollowerFetch, Position};
 pub use fetched::LeaderOffsets;
 pub use follow::{BatchRange, FetchAnswer};
 pub use isr::AlteredPartition;
-pub use leader::Leader;
 pub use log_view::{EpochEnd, LogView};
 #[cfg(feature = "mutants")]
 pub use mutant::Mutant;

@@ -1,11 +1,13 @@
 //! What the metadata asks of this node: which partitions it holds, which it leads, how they are configured.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use metadata::config::{Cleanup, Compression, Layers, TimestampType, TopicConfig};
-use metadata::{Delta, Image, ResourceType, Topic};
-use model::{LeaderEpoch, NodeId, TopicIdPartition, TopicPartition};
+use metadata::{Delta, Image, Partition, ResourceType, Topic};
+use model::{NodeId, TopicIdPartition, TopicPartition};
 use protocol::batch::{Codec, TimestampType as BatchTimestampType};
+use replica::{PartitionState, ReplicaBroker};
 use storage::{CleanupPolicy, LogConfig};
 
 /// A partition of this node, as the metadata wants it.
@@ -13,11 +15,8 @@ use storage::{CleanupPolicy, LogConfig};
 pub(crate) struct Assignment {
     pub(crate) name: TopicPartition,
     pub(crate) id: TopicIdPartition,
-    pub(crate) leader: NodeId,
-    pub(crate) leader_epoch: LeaderEpoch,
-    pub(crate) isr: Vec<NodeId>,
+    pub(crate) state: PartitionState,
     pub(crate) config: LogConfig,
-    pub(crate) min_isr: usize,
 }
 
 /// What a delta changes for one node.
@@ -31,10 +30,12 @@ impl Change {
     pub(crate) fn of(image: &Image, delta: &Delta, me: NodeId, settings: &Settings<'_>) -> Self {
         let mut changed = delta.partitions_changed.clone();
         changed.extend(reconfigured(image, delta));
-        Self {
-            assigned: Assignment::of(image, changed, me, settings),
-            deleted: delta.topics_deleted.iter().flat_map(|topic| ids(topic)).collect(),
-        }
+        changed.extend(replicated_by(image, &delta.brokers_changed));
+        let is_wanted = |id| image.topics.partition(id).is_some_and(|partition| partition.has_replica(me));
+        let moved = delta.partitions_changed.iter().copied().filter(|id| !is_wanted(*id));
+        let deleted = delta.topics_deleted.iter().flat_map(|topic| ids(topic));
+        let deleted = deleted.chain(moved).collect();
+        Self { assigned: Assignment::of(image, changed, me, settings), deleted }
     }
 
     /// All that `image` wants of node `me`, which has the logs `held`.
@@ -70,6 +71,37 @@ fn reconfigured(image: &Image, delta: &Delta) -> impl Iterator<Item = TopicIdPar
     image.topics.iter().filter(is_changed).flat_map(|topic| ids(topic))
 }
 
+/// The partitions that have a replica on one of these brokers.
+fn replicated_by(image: &Image, brokers: &BTreeSet<NodeId>) -> impl Iterator<Item = TopicIdPartition> {
+    let topics = image.topics.iter().filter(|_| !brokers.is_empty());
+    topics.flat_map(move |topic| {
+        let topic_id = topic.id;
+        let has_one = |partition: &Partition| partition.replicas.iter().any(|id| brokers.contains(id));
+        let partitions = topic.partitions.iter().filter(move |(_, partition)| has_one(partition));
+        partitions.map(move |(index, _)| TopicIdPartition { topic_id, partition: *index })
+    })
+}
+
+/// What the metadata says of a partition and its brokers.
+fn partition_state(image: &Image, partition: &Partition, min_isr: usize) -> PartitionState {
+    let broker = |id: &NodeId| {
+        let broker = image.brokers.get(*id);
+        ReplicaBroker {
+            id: *id,
+            epoch: broker.map(|broker| broker.epoch),
+            is_active: broker.is_some_and(|broker| broker.is_active()),
+        }
+    };
+    PartitionState {
+        leader: partition.leader,
+        leader_epoch: partition.leader_epoch,
+        partition_epoch: partition.partition_epoch,
+        replicas: partition.replicas.iter().map(broker).collect(),
+        isr: partition.isr.clone(),
+        min_isr,
+    }
+}
+
 impl Assignment {
     /// Those of `ids` that are there, and that node `me` has a replica of. Each stands there once, those of a topic next to
     /// each other.
@@ -97,11 +129,8 @@ impl Assignment {
             partition.has_replica(me).then(|| Self {
                 name: TopicPartition { topic: topic.name.clone(), partition: id.partition },
                 id: *id,
-                leader: partition.leader,
-                leader_epoch: partition.leader_epoch,
-                isr: partition.isr.clone(),
+                state: partition_state(image, partition, min_isr),
                 config: log_config.clone(),
-                min_isr: min_isr.min(partition.replicas.len()),
             })
         });
         here.collect()

@@ -1,6 +1,7 @@
 //! What can go wrong at a partition, and Kafka's codes for it.
 
 use model::{ErrorCode, Offset};
+use replica::{FetchError, ProduceError};
 use thiserror::Error;
 
 /// The partition cannot be used here.
@@ -21,6 +22,38 @@ pub enum PartitionError {
     /// The client's leader epoch is newer.
     #[error("the leader epoch of the request is newer than the partition's")]
     UnknownLeaderEpoch,
+}
+
+impl From<FetchError> for PartitionError {
+    fn from(error: FetchError) -> Self {
+        match error {
+            FetchError::FencedLeaderEpoch => Self::FencedLeaderEpoch,
+            FetchError::UnknownLeaderEpoch => Self::UnknownLeaderEpoch,
+            // Whoever asked for no offset does not hear of one.
+            FetchError::NotLeader | FetchError::OutOfRange { .. } => Self::NotLeader,
+        }
+    }
+}
+
+impl From<FetchError> for ReadError {
+    fn from(error: FetchError) -> Self {
+        match error {
+            FetchError::OutOfRange { log_start, log_end } => Self::OutOfRange { log_start, log_end },
+            other => Self::Partition(other.into()),
+        }
+    }
+}
+
+impl From<ProduceError> for AppendError {
+    fn from(error: ProduceError) -> Self {
+        match error {
+            ProduceError::NotLeader => Self::Partition(PartitionError::NotLeader),
+            ProduceError::NotEnoughReplicas { isr, min_isr }
+            | ProduceError::NotEnoughReplicasAfterAppend { isr, min_isr } => {
+                Self::NotEnoughReplicas { isr, min_isr }
+            }
+        }
+    }
 }
 
 /// Nothing was appended.

@@ -14,21 +14,35 @@ mod committed;
 mod committer;
 mod error;
 mod failed;
+mod fetch_session;
+mod fetcher;
+mod fetchers;
 mod folders;
+mod isr_changes;
+mod log_shape;
 mod opening;
+mod outlets;
 mod partition;
 mod partitions;
 mod recovery_debt;
 mod replication;
 #[cfg(test)]
 mod tests;
+mod ticks;
 mod upkeep;
 mod wait;
+mod wire;
 
-pub use committed::{CommitError, committed};
+pub use committed::{Commit, CommitError, committed};
 pub use error::{AppendError, PartitionError, ReadError};
+pub use fetchers::ReplicasConfig;
 pub use folders::FolderDescription;
-pub use partition::{Isolation, Offsets, Partition, Read};
+pub use isr_changes::IsrChange;
+pub use partition::{Awaited, Isolation, Offsets, Partition, Read, ReadLimits};
+pub use replica::{
+    AlterPartition, AlteredPartition, Config as MachineConfig, EpochEnd, FetchRequest, FollowerFetch,
+    IsrMember, QuestionId,
+};
 pub use replication::{Config, Replication};
 pub use storage::{
     AppendError as LogAppendError, Appended, Origin, RejectedRecord, RejectedRecords, RejectionCause, Slice,
@@ -36,3 +50,4 @@ pub use storage::{
 };
 pub use upkeep::Config as UpkeepConfig;
 pub use wait::{Registration, Signal};
+pub use wire::FetchConfig;

@@ -77,12 +77,17 @@ impl Replication {
                 OpenError::Storage { at, error }
             })?;
         let restored = folder.logs.high_watermark(&assignment.name).unwrap_or(Offset(0));
-        self.partitions.insert(Arc::new(Partition::new(
+        let partition = Arc::new(Partition::new(
             (assignment.name.clone(), assignment.id, at),
-            (self.env.clock.clone(), folder.committer.clone()),
+            (folder.committer.clone(), self.outlets.clone()),
             log,
-            (assignment.min_isr, restored),
-        )));
+            restored,
+        ));
+        self.partitions.insert(partition.clone());
+        // Who registers meanwhile finds it, or is found here.
+        if let Some(epoch) = self.outlets.fetchers.registered() {
+            partition.registered(epoch);
+        }
         Ok(())
     }
 }

@@ -8,18 +8,23 @@ use std::sync::{Arc, PoisonError, RwLock};
 use env::Env;
 use metadata::config::Overrides;
 use metadata::{Delta, Image};
-use model::{NodeId, PartitionIndex, TopicIdPartition};
+use model::{BrokerEpoch, ErrorCode, NodeId, PartitionIndex, TopicIdPartition};
+use replica::{AlteredPartition, QuestionId};
 use storage::{FoundLog, LogFolder};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 use crate::assignment::{Assignment, Change, Settings};
 use crate::failed::{Failed, FailedPartition};
+use crate::fetchers::Fetchers;
 use crate::folders::{FolderDescription, Folders};
+use crate::isr_changes::IsrChanges;
+use crate::outlets::Outlets;
 use crate::partitions::Partitions;
 use crate::recovery_debt::RecoveryDebt;
+use crate::ticks::Ticks;
 use crate::upkeep;
-use crate::{Partition, PartitionError};
+use crate::{IsrChange, Partition, PartitionError, ReplicasConfig};
 
 /// The metadata log's topic, which is in no image.
 const CLUSTER_METADATA: &str = "__cluster_metadata";
@@ -35,6 +40,8 @@ pub struct Config {
     pub recovery_threads: usize,
     /// How often, and how.
     pub upkeep: upkeep::Config,
+    /// How partitions are replicated.
+    pub replicas: ReplicasConfig,
 }
 
 /// The partitions on this node.
@@ -43,6 +50,7 @@ pub struct Replication {
     pub(crate) config: Config,
     pub(crate) folders: Folders,
     pub(crate) recovery_debt: Arc<RecoveryDebt>,
+    pub(crate) outlets: Arc<Outlets>,
     pub(crate) partitions: Partitions,
     pub(crate) failed: Failed,
     /// Held for reading while logs are opened, for writing while partitions are deleted or opened again.
@@ -54,7 +62,7 @@ pub struct Replication {
 }
 
 impl Replication {
-    /// Starts the committers and the upkeep. There are no partitions before the first [`Self::apply`].
+    /// Starts the committers, the ticks and the upkeep. There are no partitions before the first [`Self::apply`].
     pub fn start(
         env: &Env,
         config: Config,
@@ -63,11 +71,18 @@ impl Replication {
     ) -> Arc<Self> {
         let recovery_debt = Arc::new(RecoveryDebt::default());
         let folders = Folders::new(folders, &env.exec, closing, &recovery_debt);
+        let outlets = Arc::new(Outlets {
+            clock: env.clock.clone(),
+            fetchers: Fetchers::new(env, config.node_id, config.replicas.clone(), closing),
+            isr_changes: IsrChanges::default(),
+            ticks: Ticks::default(),
+        });
         let replication = Arc::new(Self {
             env: env.clone(),
             config,
             folders,
             recovery_debt,
+            outlets,
             partitions: Partitions::default(),
             failed: Failed::default(),
             changing: RwLock::default(),
@@ -75,6 +90,11 @@ impl Replication {
             is_open: AtomicBool::new(false),
         });
         upkeep::start(&replication, closing);
+        let (outlets, closing) = (replication.outlets.clone(), closing.clone());
+        let ticks = async move {
+            closing.run_until_cancelled(outlets.ticks.run(outlets.clock.as_ref())).await;
+        };
+        env.exec.spawn("replica ticks", Box::pin(ticks));
         replication
     }
 
@@ -102,7 +122,8 @@ impl Replication {
     /// Makes the change that led to `image`.
     pub async fn apply(self: &Arc<Self>, image: &Image, delta: &Delta) {
         let settings = Settings { fixed: &self.config.fixed };
-        self.change(Change::of(image, delta, self.config.node_id, &settings)).await;
+        let change = Change::of(image, delta, self.config.node_id, &settings);
+        self.change(image, change).await;
     }
 
     /// Opens the logs that `image` asks for, and sets aside what it does not know: at start, while the broker is still being
@@ -115,7 +136,7 @@ impl Replication {
     /// Makes all so as `image` asks for, whatever was before.
     pub async fn apply_all(self: &Arc<Self>, image: &Image) {
         self.look_through(image).await;
-        self.change(self.all(image)).await;
+        self.change(image, self.all(image)).await;
         self.is_open.store(true, Ordering::Release);
     }
 
@@ -154,8 +175,10 @@ impl Replication {
         }
     }
 
-    async fn change(self: &Arc<Self>, change: Change) {
+    async fn change(self: &Arc<Self>, image: &Image, change: Change) {
         let Change { assigned, deleted } = change;
+        self.outlets.fetchers.learn_addresses(image);
+        let admits = self.is_unfenced(image);
         if !deleted.is_empty() {
             let replication = self.clone();
             self.blocking(move || replication.delete(&deleted)).await;
@@ -163,8 +186,27 @@ impl Replication {
         if !assigned.is_empty() {
             self.open_missing(&assigned).await;
             let replication = self.clone();
-            self.blocking(move || assigned.iter().for_each(|assignment| replication.assign(assignment)))
-                .await;
+            let assign = move || {
+                if admits {
+                    replication.admit_lost();
+                }
+                assigned.iter().for_each(|assignment| replication.assign(assignment));
+            };
+            self.blocking(assign).await;
+        }
+    }
+
+    fn is_unfenced(&self, image: &Image) -> bool {
+        let epoch = self.outlets.fetchers.registered();
+        let broker = image.brokers.get(self.config.node_id);
+        broker.is_some_and(|broker| Some(broker.epoch) == epoch && !broker.fenced)
+    }
+
+    /// The heartbeat that unfenced this broker said which partitions have lost records.
+    fn admit_lost(&self) {
+        for partition in self.partitions.all() {
+            let folder = self.folders.get(partition.folder);
+            partition.admit(|log_end| folder.logs.lower_checkpoints(&partition.name, log_end));
         }
     }
 
@@ -200,12 +242,45 @@ impl Replication {
 
     /// Those that could not be opened are left out: that was told.
     fn assign(&self, assignment: &Assignment) {
-        let Ok(partition) = self.partitions.by_id(assignment.id) else { return };
-        partition.configure(assignment.config.clone(), assignment.min_isr);
-        if assignment.leader == self.config.node_id {
-            partition.lead(assignment.leader, assignment.leader_epoch, &assignment.isr);
-        } else {
-            partition.follow();
+        if let Ok(partition) = self.partitions.by_id(assignment.id) {
+            partition.apply(assignment.config.clone(), assignment.state.clone());
+        }
+    }
+
+    /// This run of the broker is registered: before any partition is led, and again at each later registration.
+    pub fn registered(&self, epoch: BrokerEpoch) {
+        self.outlets.fetchers.register(epoch);
+        self.partitions.all().iter().for_each(|partition| partition.registered(epoch));
+    }
+
+    /// Partitions whose recovered logs end below what was known to be committed: for the heartbeat that unfences. Known when
+    /// the logs are open; they take no part until this broker is unfenced.
+    pub fn lost(&self) -> Vec<TopicIdPartition> {
+        let partitions = self.partitions.all();
+        partitions.iter().filter(|partition| partition.has_lost()).map(|partition| partition.id).collect()
+    }
+
+    /// Waits until partitions ask the controller for another ISR, then gives all that ask: one question a partition at most.
+    pub async fn next_isr_changes(&self) -> Vec<IsrChange> {
+        self.outlets.isr_changes.next().await
+    }
+
+    /// The controller answered a partition's question.
+    pub fn isr_altered(
+        &self,
+        id: TopicIdPartition,
+        question: QuestionId,
+        answer: Result<AlteredPartition, ErrorCode>,
+    ) {
+        if let Ok(partition) = self.partitions.by_id(id) {
+            partition.isr_altered(question, answer);
+        }
+    }
+
+    /// A partition's question will have no answer. The controller must not carry it out after the next one.
+    pub fn isr_unanswered(&self, id: TopicIdPartition, question: QuestionId) {
+        if let Ok(partition) = self.partitions.by_id(id) {
+            partition.isr_unanswered(question);
         }
     }
 

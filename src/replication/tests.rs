@@ -10,7 +10,7 @@ use metadata::{Delta, Image};
 use model::{BrokerEpoch, ClusterId, Instant, LeaderEpoch, NodeId, Offset, Uuid};
 use protocol::batch::BatchBuilder;
 use protocol::records::metadata::{
-    ConfigRecord, MetadataRecord, PartitionRecord, RemoveTopicRecord, TopicRecord,
+    ConfigRecord, MetadataRecord, PartitionRecord, RegisterBrokerRecord, RemoveTopicRecord, TopicRecord,
 };
 use sim::{Kind, Node, World};
 use storage::{LogFolder, MetaProperties, TailBudget};
@@ -20,6 +20,7 @@ use crate::*;
 
 const ME: NodeId = NodeId(1);
 const TOPIC: Uuid = Uuid([5; 16]);
+const EPOCH: BrokerEpoch = BrokerEpoch(7);
 
 fn topic() -> Vec<MetadataRecord> {
     topic_in_epoch(0)
@@ -51,7 +52,11 @@ fn config(key: &str, value: &str) -> MetadataRecord {
 }
 
 fn image(records: &[MetadataRecord]) -> (Image, Delta) {
-    Image::default().apply(records, Offset(records.len() as i64)).expect("records that fit")
+    let me =
+        RegisterBrokerRecord { broker_id: ME.0, broker_epoch: EPOCH.0, ..RegisterBrokerRecord::default() };
+    let registered = [MetadataRecord::RegisterBroker(me)];
+    let (image, _) = Image::default().apply(&registered, Offset(1)).expect("a broker");
+    image.apply(records, Offset(2)).expect("records that fit")
 }
 
 /// A node that holds what `records` say.
@@ -83,14 +88,24 @@ impl Case {
             flush_check: Duration::from_secs(1),
             checkpoint: Duration::from_secs(5),
         };
-        let config = Config { node_id: ME, fixed: Overrides::default(), recovery_threads: 2, upkeep };
+        let (fixed, replicas) = (Overrides::default(), ReplicasConfig::default());
+        let config = Config { node_id: ME, fixed, recovery_threads: 2, upkeep, replicas };
         let replication = Replication::start(&env, config, folders, &CancellationToken::new());
+        replication.registered(EPOCH);
         replication.apply_all(&image(records).0).await;
         Self { env, replication }
     }
 
     fn partition(&self) -> Arc<Partition> {
         self.replication.partition("orders", 0).expect("it is held here")
+    }
+
+    /// The partition alone hears of new metadata, at once.
+    fn learn(&self, records: &[MetadataRecord]) {
+        let fixed = Overrides::default();
+        let settings = crate::assignment::Settings { fixed: &fixed };
+        let all = crate::assignment::Change::all(&image(records).0, ME, &settings, std::iter::empty());
+        self.partition().apply(all.assigned[0].config.clone(), all.assigned[0].state.clone());
     }
 
     fn missing(&self) -> Option<PartitionError> {
@@ -114,7 +129,9 @@ impl Case {
 
     async fn commit(&self, end: Offset) -> Result<(), CommitError> {
         let deadline: Instant = self.env.clock.now().plus(Duration::from_secs(30));
-        committed(self.env.clock.as_ref(), &[(self.partition(), end)], deadline).await.remove(0)
+        let epoch = self.partition().offsets().map_or(LeaderEpoch::NONE, |offsets| offsets.leader_epoch);
+        let commit = Commit { partition: self.partition(), epoch, end };
+        committed(self.env.clock.as_ref(), &[commit], deadline).await.remove(0)
     }
 }
 
@@ -161,7 +178,7 @@ fn what_a_search_by_time_found_in_another_epoch_counts_for_nothing() {
         let case = Case::start(&node, &topic()).await;
         case.append("a");
         let (partition, exec) = (case.partition(), case.env.exec.as_ref());
-        let lead = async { partition.lead(ME, LeaderEpoch(1), &[ME]) };
+        let lead = async { case.learn(&topic_in_epoch(1)) };
         let (found, ()) = tokio::join!(biased; partition.max_timestamp(exec), lead);
         assert!(matches!(found, Err(ReadError::Partition(PartitionError::NotLeader))));
     });
@@ -451,7 +468,7 @@ fn long_polls_leave_nothing_behind() {
     world.run(async {
         let case = Case::start(&node, &topic()).await;
         let signal = Signal::new(1);
-        drop(case.partition().register(Offset(100), &signal, 0));
+        drop(case.partition().register(Awaited::HighWatermark(Offset(100)), &signal, 0));
         assert_eq!(case.partition().waiting(), 0);
     });
 }

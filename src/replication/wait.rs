@@ -1,7 +1,7 @@
 //! Waiting for partitions: one signal, registered with as many partitions as a request names.
 //!
-//! A partition fires the signal of a waiter whose offset its high watermark has reached, and those of all waiters when
-//! it fails or goes away; whoever waited then looks at that partition again. Dropping a [`Registration`] takes the
+//! A partition fires the signal of a waiter whose offset its high watermark, or for a follower its log end, has reached, and
+//! those of all waiters when it fails, goes away or is led elsewhere; whoever waited then looks at that partition again. Dropping a [`Registration`] takes the
 //! waiter out, so an idle partition does not collect the long polls of its past.
 //!
 //! Invariants: a registration fires its signal at most once.
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use model::Offset;
 use tokio::sync::Notify;
 
-use crate::Partition;
+use crate::{Awaited, Partition};
 
 /// Wakes one waiting request.
 pub struct Signal {
@@ -59,20 +59,21 @@ impl Signal {
 /// A waiter's place at one partition.
 pub struct Registration {
     partition: Arc<Partition>,
+    awaited: Awaited,
     /// None where the signal fired at once.
     ticket: Option<Ticket>,
 }
 
 impl Registration {
-    pub(crate) fn new(partition: Arc<Partition>, ticket: Option<Ticket>) -> Self {
-        Self { partition, ticket }
+    pub(crate) fn new(partition: Arc<Partition>, awaited: Awaited, ticket: Option<Ticket>) -> Self {
+        Self { partition, awaited, ticket }
     }
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket {
-            self.partition.forget(ticket);
+            self.partition.forget(self.awaited, ticket);
         }
     }
 }
@@ -96,7 +97,7 @@ struct Waiter {
 }
 
 impl Waiters {
-    /// Fires `signal` for `place` once the high watermark has reached `offset`.
+    /// Fires `signal` for `place` once `offset` is reached.
     pub(crate) fn add(&mut self, offset: Offset, signal: &Arc<Signal>, place: usize) -> Ticket {
         let ticket = self.next;
         self.next += 1;
@@ -105,9 +106,9 @@ impl Waiters {
     }
 
     /// Fires those whose offset is reached.
-    pub(crate) fn reached(&mut self, high_watermark: Offset) {
+    pub(crate) fn reached(&mut self, end: Offset) {
         self.waiting.retain(|waiter| {
-            let waits = waiter.offset > high_watermark;
+            let waits = waiter.offset > end;
             if !waits {
                 waiter.signal.fire(waiter.place);
             }

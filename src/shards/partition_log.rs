@@ -1,11 +1,12 @@
 //! A partition of this node as the log of a shard.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use bytes::Bytes;
 use env::{BoxFuture, Env, FileRange};
 use model::{ErrorCode, Instant, LeaderEpoch, Offset};
-use replication::{Isolation, Origin, Partition, Slice, committed};
+use replication::{Commit, Isolation, Origin, Partition, Slice, committed};
 
 use crate::log::ShardLog;
 
@@ -15,11 +16,13 @@ const READ_BYTES: usize = 1 << 20;
 pub(crate) struct PartitionLog {
     env: Env,
     partition: Arc<Partition>,
+    /// In which this node led when the shard asked for its range, and so began.
+    epoch: AtomicI32,
 }
 
 impl PartitionLog {
     pub(crate) fn new(env: Env, partition: Arc<Partition>) -> Self {
-        Self { env, partition }
+        Self { env, partition, epoch: AtomicI32::new(LeaderEpoch::NONE.0) }
     }
 
     async fn read_file(&self, range: FileRange) -> Result<Bytes, ErrorCode> {
@@ -38,6 +41,7 @@ impl ShardLog for PartitionLog {
 
     fn range(&self) -> Result<(Offset, Offset), ErrorCode> {
         let offsets = self.partition.offsets()?;
+        self.epoch.store(offsets.leader_epoch.0, Ordering::Relaxed);
         Ok((offsets.log_start, offsets.log_end))
     }
 
@@ -54,8 +58,9 @@ impl ShardLog for PartitionLog {
 
     fn committed(&self, end: Offset, deadline: Instant) -> BoxFuture<'_, Result<(), ErrorCode>> {
         Box::pin(async move {
-            let waits = [(self.partition.clone(), end)];
-            let ends = committed(self.env.clock.as_ref(), &waits, deadline).await;
+            let epoch = LeaderEpoch(self.epoch.load(Ordering::Relaxed));
+            let commit = Commit { partition: self.partition.clone(), epoch, end };
+            let ends = committed(self.env.clock.as_ref(), &[commit], deadline).await;
             ends.into_iter().try_for_each(|end| end.map_err(ErrorCode::from))
         })
     }

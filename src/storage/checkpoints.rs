@@ -1,9 +1,9 @@
 //! What the three checkpoints of a log folder say, and how they are kept true.
 //!
 //! Invariants
-//! * A log that is cut below its recovery point and written again is not on disk up to there any more, and one that is cut
-//!   below its start begins there: the checkpoints are lowered before the cut. One that was being gathered at that moment
-//!   does not raise them again.
+//! * A log that is cut below its recovery point and written again is not on disk up to there any more; below its high
+//!   watermark, what is written then is not committed; below its start, it begins there: the checkpoints are lowered before
+//!   the cut. One that was being gathered at that moment does not raise them again.
 //! * A log that is made anew under an old name inherits nothing: its rows are gone before its folder is there.
 //! * After a write that failed a file may say the old or the new: who relies on what it says writes it again.
 //!
@@ -71,8 +71,7 @@ impl FolderState {
         let mut checkpoints = self.lock_checkpoints();
         let cut = checkpoints.cut.entry(log.clone()).or_insert(end);
         *cut = end.min(*cut);
-        let Checkpoints { recovery_points, log_starts, .. } = &mut *checkpoints;
-        for table in [recovery_points, log_starts] {
+        for table in checkpoints.tables() {
             match table.rows.get_mut(log).filter(|written| **written > end) {
                 Some(written) => *written = end,
                 None if table.is_written => continue,
@@ -104,7 +103,7 @@ impl FolderState {
         };
         let recovery_points = rows(logs, |log| log.recovery_point.min(cut(log)));
         let log_starts = rows(logs, |log| log.log_start.min(cut(log)));
-        let high_watermarks = rows(logs, |log| log.high_watermark);
+        let high_watermarks = rows(logs, |log| log.high_watermark.min(cut(log)));
         for (table, rows) in
             checkpoints.tables().into_iter().zip([recovery_points, log_starts, high_watermarks])
         {

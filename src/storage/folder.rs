@@ -251,6 +251,18 @@ impl LogFolder {
         self.state.high_watermark(topic_partition)
     }
 
+    /// Lowers what the checkpoints say of a log to its end, where they say more. Waits for the disk then.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn lower_checkpoints(
+        &self,
+        topic_partition: &TopicPartition,
+        end: Offset,
+    ) -> Result<(), StorageError> {
+        self.state.lower_checkpoints(topic_partition, end)
+    }
+
     /// What the checkpoints say of a log that is not open.
     pub fn checkpointed(&self, topic_partition: &TopicPartition) -> LogCheckpoint {
         LogCheckpoint {

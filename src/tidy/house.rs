@@ -46,7 +46,11 @@ pub(crate) const ROOMS: &[Room] = &[
     room("coordinator", Kind::Pure, &["model", "protocol"]),
     room("host", Kind::World, &["model", "env"]),
     room("transport", Kind::World, &["model", "protocol", "env", "telemetry"]),
-    room("replication", Kind::Async, &["model", "protocol", "env", "storage", "replica", "metadata"]),
+    room(
+        "replication",
+        Kind::Async,
+        &["model", "protocol", "env", "storage", "replica", "metadata", "transport"],
+    ),
     room("shards", Kind::Async, &["model", "protocol", "env", "metadata", "coordinator", "replication"]),
     room(
         "cluster",

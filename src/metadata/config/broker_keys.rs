@@ -198,19 +198,19 @@ pub static BROKER_KEYS: &[ConfigKey] = broker_keys! {
 // Replication
 "num.replica.fetchers" Int "1" AtLeast(1), ClusterWide, Later =>
     "How many fetchers copy partitions from each other broker.";
-"replica.lag.time.max.ms" Long "30000" Any, ReadOnly, Later =>
+"replica.lag.time.max.ms" Long "30000" Any, ReadOnly, Used =>
     "A follower that has not caught up for this long leaves the in-sync replicas, in milliseconds.";
-"replica.fetch.max.bytes" Int "1048576" AtLeast(0), ReadOnly, Later =>
+"replica.fetch.max.bytes" Int "1048576" AtLeast(0), ReadOnly, Used =>
     "About how much of one partition a follower fetches at once, in bytes.";
-"replica.fetch.min.bytes" Int "1" Any, ReadOnly, Later =>
+"replica.fetch.min.bytes" Int "1" Any, ReadOnly, Used =>
     "How much must be there before a follower's fetch is answered, in bytes.";
-"replica.fetch.response.max.bytes" Int "10485760" AtLeast(0), ReadOnly, Later =>
+"replica.fetch.response.max.bytes" Int "10485760" AtLeast(0), ReadOnly, Used =>
     "About how much a follower fetches at once in all, in bytes.";
-"replica.fetch.wait.max.ms" Int "500" Any, ReadOnly, Later =>
+"replica.fetch.wait.max.ms" Int "500" Any, ReadOnly, Used =>
     "How long a follower's fetch waits for data, in milliseconds.";
-"replica.fetch.backoff.ms" Int "1000" AtLeast(0), ReadOnly, Later =>
+"replica.fetch.backoff.ms" Int "1000" AtLeast(0), ReadOnly, Used =>
     "How long a follower leaves a partition alone after a failure, in milliseconds.";
-"replica.socket.timeout.ms" Int "30000" Any, ReadOnly, Later =>
+"replica.socket.timeout.ms" Int "30000" Any, ReadOnly, Used =>
     "How long a follower waits for an answer, in milliseconds.";
 "replica.socket.receive.buffer.bytes" Int "65536" Any, ReadOnly, Later =>
     "The receive buffer of a follower's socket, in bytes.";

@@ -56,6 +56,8 @@ pub struct Appended {
     pub duplicate_of: Option<(Offset, Offset)>,
     /// The log start offset.
     pub log_start: Offset,
+    /// The leader epoch that the log is in now.
+    pub leader_epoch: LeaderEpoch,
 }
 
 impl Log {
@@ -101,7 +103,7 @@ impl Log {
         self.check_epoch(epoch)?;
         let rewritten = check::leader_batches(&self.config, bytes, now, origin, headers)?;
         if let Some(original) = self.check_producers(headers, origin)? {
-            return Ok(self.duplicate(original));
+            return Ok(self.duplicate(original, epoch));
         }
         let mut copy = BytesMut::from(rewritten.as_deref().unwrap_or(bytes));
         let log_append_time = (self.config.timestamp_type == TimestampType::LogAppendTime).then_some(now);
@@ -119,6 +121,7 @@ impl Log {
             log_append_time,
             duplicate_of: None,
             log_start: self.log_start,
+            leader_epoch: epoch,
         })
     }
 
@@ -129,7 +132,7 @@ impl Log {
         }
     }
 
-    fn duplicate(&self, original: ProducerWindowBatch) -> Appended {
+    fn duplicate(&self, original: ProducerWindowBatch, leader_epoch: LeaderEpoch) -> Appended {
         let (base_offset, last_offset) = (original.first_offset(), original.last_offset);
         Appended {
             base_offset,
@@ -137,6 +140,7 @@ impl Log {
             log_append_time: Some(original.timestamp),
             duplicate_of: Some((base_offset, last_offset)),
             log_start: self.log_start,
+            leader_epoch,
         }
     }
 
@@ -207,8 +211,14 @@ impl Log {
         let base_offset = headers.first().map_or(log_end, |header| header.base_offset);
         self.write_in_segments(bytes, headers, now, origin.purpose())?;
         let last_offset = log_end.plus(-1);
-        let log_start = self.log_start;
-        Ok(Appended { base_offset, last_offset, log_append_time: None, duplicate_of: None, log_start })
+        Ok(Appended {
+            base_offset,
+            last_offset,
+            log_append_time: None,
+            duplicate_of: None,
+            log_start: self.log_start,
+            leader_epoch: self.latest_epoch().unwrap_or(LeaderEpoch::NONE),
+        })
     }
 
     /// Writes as many batches at once as a segment takes.

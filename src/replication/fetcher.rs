@@ -1,0 +1,366 @@
+//! Asking one leader for what comes behind the logs of several partitions.
+//!
+//! ```text
+//!  questions of partitions --> open --> one Fetch --> answers to the partitions --> appended, flushed --> questions
+//! ```
+//!
+//! The next Fetch waits until all that the last one brought is flushed, for that is a group commit, and the Fetch
+//! acknowledges it. Meanwhile a leader may hold a Fetch back that has nothing to bring. What is asked in that time, as by
+//! partitions that have a new leader, goes by a second lane, whose connection is another one.
+//!
+//! Invariants: a question is in flight at most once; a lane waits for flushes of its own answers only, and not for long;
+//! questions are bounded by the partitions.
+//!
+//! Kafka: `AbstractFetcherThread`, `ReplicaFetcherThread`.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use env::Env;
+use model::{LeaderEpoch, Limits, NodeId, TopicIdPartition};
+use protocol::messages::{FetchRequest, ListOffsetsRequest};
+use replica::{FetchState, LeaderOffsets, QuestionId};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tracing::debug;
+use transport::{CallError, Peer, PeerConfig};
+
+use crate::Partition;
+use crate::fetch_session::FetchSession;
+use crate::fetchers::Fetchers;
+use crate::partition::Fetched;
+use crate::wire::{self, LogEndpoint};
+
+/// Answers of no more bytes are appended where they come in, as a producer's records are.
+const INLINE_BYTES_MAX: usize = 256 << 10;
+/// `socket.connection.setup.timeout.ms`.
+const SETUP_TIMEOUT: Duration = Duration::from_secs(10);
+const RECONNECT_BACKOFF: Duration = Duration::from_millis(50);
+const RECONNECT_BACKOFF_MAX: Duration = Duration::from_millis(500);
+
+/// A way to the leader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lane {
+    Main,
+    /// For what is asked while the main one waits for the leader.
+    Aside,
+}
+
+/// The questions to one leader.
+#[derive(Default)]
+pub(crate) struct Fetcher {
+    asked: Mutex<Asked>,
+    news: [Notify; 2],
+}
+
+#[derive(Default)]
+struct Asked {
+    open: BTreeMap<TopicIdPartition, Open>,
+    /// What was appended is being flushed; and who appended it.
+    flushing: BTreeMap<TopicIdPartition, Lane>,
+    listings: BTreeMap<TopicIdPartition, Listing>,
+    /// Whether the main lane waits for the leader.
+    main_waits: bool,
+}
+
+struct Open {
+    partition: Arc<Partition>,
+    state: FetchState,
+    /// By which lane it is in flight.
+    lane: Option<Lane>,
+}
+
+/// A question where the leader's log starts and ends.
+pub(crate) struct Listing {
+    pub(crate) partition: Arc<Partition>,
+    pub(crate) id: QuestionId,
+    pub(crate) leader_epoch: LeaderEpoch,
+}
+
+/// What a lane asks next.
+enum Next {
+    Offsets(Listing),
+    Records(BTreeMap<TopicIdPartition, FetchState>),
+}
+
+impl Fetcher {
+    /// A partition asks for records.
+    pub(crate) fn ask(&self, partition: &Arc<Partition>, state: FetchState) {
+        let mut asked = self.lock();
+        asked.flushing.remove(&partition.id);
+        asked.open.insert(partition.id, Open { partition: partition.clone(), state, lane: None });
+        self.tell(&asked);
+    }
+
+    /// A partition asks where the leader's log starts and ends.
+    pub(crate) fn ask_offsets(&self, listing: Listing) {
+        let mut asked = self.lock();
+        asked.flushing.remove(&listing.partition.id);
+        asked.listings.insert(listing.partition.id, listing);
+        self.tell(&asked);
+    }
+
+    /// A partition has nothing more to ask here.
+    pub(crate) fn leave(&self, id: TopicIdPartition) {
+        let mut asked = self.lock();
+        asked.open.remove(&id);
+        asked.listings.remove(&id);
+        asked.flushing.remove(&id);
+        self.tell(&asked);
+    }
+
+    /// Wakes who may have something to do.
+    fn tell(&self, asked: &Asked) {
+        let lane = if asked.main_waits { Lane::Aside } else { Lane::Main };
+        self.news[lane as usize].notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Asked> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until there is something to ask by this lane.
+    async fn next(&self, lane: Lane) -> Next {
+        loop {
+            if let Some(next) = self.lock().take(lane) {
+                return next;
+            }
+            self.news[lane as usize].notified().await;
+        }
+    }
+
+    /// Ends when all that this lane brought is flushed, or no longer wanted.
+    async fn flushed(&self, lane: Lane) {
+        while self.lock().flushing.values().any(|brought| *brought == lane) {
+            self.news[lane as usize].notified().await;
+        }
+    }
+
+    /// Takes the question out that this is the answer of; none where it is not asked any more.
+    fn answered(&self, id: TopicIdPartition, lane: Lane) -> Option<(Arc<Partition>, FetchState)> {
+        let mut asked = self.lock();
+        asked.open.get(&id).filter(|open| open.lane == Some(lane))?;
+        let Open { partition, state, .. } = asked.open.remove(&id)?;
+        asked.flushing.insert(id, lane);
+        Some((partition, state))
+    }
+
+    /// Nothing is to be flushed of this partition after all.
+    fn settled(&self, id: TopicIdPartition) {
+        self.lock().flushing.remove(&id);
+    }
+
+    /// The lane's Fetch is over: what it left open may be asked again.
+    fn returned(&self, lane: Lane) {
+        let mut asked = self.lock();
+        if lane == Lane::Main {
+            asked.main_waits = false;
+        }
+        for open in asked.open.values_mut().filter(|open| open.lane == Some(lane)) {
+            open.lane = None;
+        }
+        // What the aside lane leaves is taken by the main one, where that does not wait.
+        self.tell(&asked);
+    }
+}
+
+impl Asked {
+    fn take(&mut self, lane: Lane) -> Option<Next> {
+        if lane == Lane::Aside && !self.main_waits {
+            return None;
+        }
+        if let Some((_, listing)) = self.listings.pop_first() {
+            return Some(Next::Offsets(listing));
+        }
+        let free = self.open.iter_mut().filter(|(_, open)| open.lane.is_none());
+        let wanted: BTreeMap<_, _> = free
+            .map(|(id, open)| {
+                open.lane = Some(lane);
+                (*id, open.state)
+            })
+            .collect();
+        self.main_waits |= lane == Lane::Main && !wanted.is_empty();
+        (!wanted.is_empty()).then_some(Next::Records(wanted))
+    }
+}
+
+/// Starts both lanes to `leader`.
+pub(crate) fn start(
+    fetchers: &Arc<Fetchers>,
+    leader: NodeId,
+    fetcher: &Arc<Fetcher>,
+    closing: &CancellationToken,
+) {
+    for lane in [Lane::Main, Lane::Aside] {
+        let (fetchers, fetcher, closing) = (fetchers.clone(), fetcher.clone(), closing.clone());
+        let exec = fetchers.env.exec.clone();
+        let asking = Asking { fetchers, fetcher, leader, lane, peer: None, session: FetchSession::default() };
+        let run = async move {
+            closing.run_until_cancelled(asking.run()).await;
+        };
+        exec.spawn("replica fetcher", Box::pin(run));
+    }
+}
+
+/// One lane's task.
+struct Asking {
+    fetchers: Arc<Fetchers>,
+    fetcher: Arc<Fetcher>,
+    leader: NodeId,
+    lane: Lane,
+    /// Where the leader was reached last.
+    peer: Option<(String, Peer)>,
+    session: FetchSession,
+}
+
+impl Asking {
+    async fn run(mut self) {
+        loop {
+            match self.fetcher.next(self.lane).await {
+                Next::Offsets(listing) => self.list(listing).await,
+                Next::Records(wanted) => {
+                    self.fetch(wanted).await;
+                    self.await_flushes().await;
+                }
+            }
+        }
+    }
+
+    fn env(&self) -> &Env {
+        &self.fetchers.env
+    }
+
+    /// A disk that hangs must not keep the others back for good.
+    async fn await_flushes(&self) {
+        let deadline = self.env().clock.now().plus(self.fetchers.config.fetch.wait_max);
+        let flushed = self.fetcher.flushed(self.lane);
+        env::timeout(self.env().clock.as_ref(), deadline, flushed).await;
+    }
+
+    async fn fetch(&mut self, wanted: BTreeMap<TopicIdPartition, FetchState>) {
+        let answers = self.ask(&wanted).await;
+        match answers {
+            Some(answers) => self.hand_out(answers).await,
+            None => self.fail(&wanted),
+        }
+        self.fetcher.returned(self.lane);
+    }
+
+    /// None where there is no answer.
+    async fn ask(
+        &mut self,
+        wanted: &BTreeMap<TopicIdPartition, FetchState>,
+    ) -> Option<Vec<(TopicIdPartition, Fetched)>> {
+        let peer = self.peer()?;
+        let config = self.fetchers.config.fetch.clone();
+        let (follower, session) = (self.fetchers.follower(), self.session.ask(wanted));
+        let deadline = self.env().clock.now().plus(config.patience);
+        let request = move |version| wire::fetch_request(follower, &session, &config, version);
+        let response = match peer.call::<FetchRequest>(deadline, request).await {
+            Ok(answer) => answer.response,
+            Err(error) => {
+                self.unanswered(&error);
+                self.session.handle_failure();
+                return None;
+            }
+        };
+        if response.error_code == 0 {
+            self.session.handle_answer(response.session_id);
+            return Some(wire::fetched(response));
+        }
+        let error = wire::error(response.error_code);
+        debug!(leader = %self.leader, ?error, "a leader refused a fetch");
+        // Nothing was said of any partition: where a new session may help, all are asked again.
+        self.session.handle_error(error).then(Vec::new)
+    }
+
+    fn unanswered(&self, error: &CallError) {
+        if !matches!(error, CallError::BackingOff) {
+            debug!(leader = %self.leader, %error, "a leader did not answer");
+        }
+    }
+
+    /// Each partition gets its answer; where the disk may be waited for, or much is to be written, elsewhere.
+    async fn hand_out(&self, answers: Vec<(TopicIdPartition, Fetched)>) {
+        let mut answered = Vec::with_capacity(answers.len());
+        let (mut bytes, mut may_cut) = (0, false);
+        for (id, fetched) in answers {
+            if let Some((partition, state)) = self.fetcher.answered(id, self.lane) {
+                bytes += fetched.records.len();
+                may_cut |= fetched.may_cut(state.offset);
+                answered.push((partition, state.id, fetched));
+            }
+        }
+        let fetcher = self.fetcher.clone();
+        let hand_out = move || {
+            for (partition, id, fetched) in &answered {
+                if !partition.take_fetched(*id, fetched) {
+                    fetcher.settled(partition.id);
+                }
+            }
+        };
+        if may_cut || bytes > INLINE_BYTES_MAX {
+            env::blocking(self.env().exec.as_ref(), hand_out).await;
+        } else {
+            hand_out();
+        }
+    }
+
+    fn fail(&self, wanted: &BTreeMap<TopicIdPartition, FetchState>) {
+        for id in wanted.keys() {
+            if let Some((partition, state)) = self.fetcher.answered(*id, self.lane) {
+                self.fetcher.settled(*id);
+                partition.fetch_failed(state.id);
+            }
+        }
+    }
+
+    async fn list(&mut self, listing: Listing) {
+        let Listing { partition, id, leader_epoch } = listing;
+        let start = self.offset(&partition, leader_epoch, LogEndpoint::Earliest).await;
+        let end = self.offset(&partition, leader_epoch, LogEndpoint::Latest).await;
+        let offsets = start.zip(end).map(|(log_start, log_end)| LeaderOffsets { log_start, log_end });
+        let take = move || partition.take_leader_offsets(id, offsets);
+        env::blocking(self.env().exec.as_ref(), take).await;
+    }
+
+    async fn offset(
+        &mut self,
+        partition: &Partition,
+        leader_epoch: LeaderEpoch,
+        end: LogEndpoint,
+    ) -> Option<model::Offset> {
+        let peer = self.peer()?;
+        let deadline = self.env().clock.now().plus(self.fetchers.config.fetch.patience);
+        let (follower, name) = (self.fetchers.follower(), partition.name.clone());
+        let request = move |_| wire::list_offsets_request(follower, &name, leader_epoch, end);
+        match peer.call::<ListOffsetsRequest>(deadline, request).await {
+            Ok(answer) => wire::listed_offset(&answer.response),
+            Err(error) => {
+                self.unanswered(&error);
+                None
+            }
+        }
+    }
+
+    /// The leader, where the metadata says that it is reached now.
+    fn peer(&mut self) -> Option<Peer> {
+        let address = self.fetchers.address(self.leader)?;
+        if self.peer.as_ref().is_none_or(|(known, _)| *known != address) {
+            let config = PeerConfig {
+                client_id: format!("broker-{}-fetcher", self.fetchers.follower().id),
+                // One batch may be larger than what was asked for.
+                frame_bytes_max: 2 * Limits::DECOMPRESSED_BYTES_MAX,
+                in_flight_max: 1,
+                setup_timeout: SETUP_TIMEOUT,
+                reconnect_backoff: RECONNECT_BACKOFF,
+                reconnect_backoff_max: RECONNECT_BACKOFF_MAX,
+            };
+            let peer = Peer::new(self.env(), config, &address, "replica fetch");
+            self.session = FetchSession::default();
+            self.peer = Some((address, peer));
+        }
+        self.peer.as_ref().map(|(_, peer)| peer.clone())
+    }
+}
