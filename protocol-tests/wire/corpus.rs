@@ -50,6 +50,7 @@ pub(crate) fn corpus() -> Vec<Good> {
     all.extend(offsets());
     all.extend(groups());
     all.extend(topics());
+    all.extend(partitions());
     all.extend(configs());
     all.extend(node());
     all
@@ -174,6 +175,30 @@ fn topics() -> Vec<Good> {
             json!({"Topics": [], "ResponsePartitionLimit": 1,
             "Cursor": {"TopicName": READ, "PartitionIndex": 1}}),
         ),
+    ]
+}
+
+/// Leaders, reassignments, and the brokers that hold the partitions.
+fn partitions() -> Vec<Good> {
+    let elect =
+        |kind: i8, topics: Json| json!({"ElectionType": kind, "TopicPartitions": topics, "TimeoutMs": 5000});
+    let first = json!([{"Topic": READ, "Partitions": [0]}]);
+    let reassign = |partition: i32, replicas: Json| {
+        json!({"TimeoutMs": 5000, "AllowReplicationFactorChange": true, "Topics": [{"Name": WRITE,
+            "Partitions": [{"PartitionIndex": partition, "Replicas": replicas}]}]})
+    };
+    let under_way = json!({"TimeoutMs": 5000, "Topics": [{"Name": WRITE, "PartitionIndexes": [0]}]});
+    vec![
+        good(43, elect(0, first.clone())),
+        once(43, "unclean", elect(1, first)),
+        once(43, "all", elect(0, Json::Null)),
+        good(45, reassign(0, json!([1]))),
+        once(45, "elsewhere", reassign(0, json!([9]))),
+        once(45, "call_off", reassign(0, Json::Null)),
+        once(45, "no_such_partition", reassign(99, json!([1]))),
+        good(46, under_way),
+        once(46, "all", json!({"TimeoutMs": 5000, "Topics": null})),
+        once(64, "unknown", json!({"BrokerId": 9})),
     ]
 }
 

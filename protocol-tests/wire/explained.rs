@@ -32,6 +32,8 @@ const NOT_WALKED: &str =
     "records are not decompressed or walked where the topic does not need it; Kafka always does";
 const KEY: &str = "`write.caching` is Ottla's own key";
 const NO_TRANSACTIONS: &str = "transactions are not served yet";
+const FIRST: &str =
+    "a partition that a request reassigns twice is refused the second time; in Kafka the later one counts";
 const SHIFTED: &str = "where one broker took a spoiled batch and the other did not, later offsets shift; stories compare offsets";
 
 const EXPLAINED: &[Explained] = &[
@@ -114,6 +116,10 @@ const EXPLAINED: &[Explained] = &[
     row("CreateTopics/", "", "only here: {Name='write.caching'", KEY),
     row("DeleteTopics/", "imeoutMs=", "Responses.Error", DONE),
     row("CreatePartitions/", "imeoutMs=", "Results.Error", DONE),
+    row("ElectLeaders/", "imeoutMs=", "Error", DONE),
+    row("AlterPartitionReassignments/", "imeoutMs=", "Error", DONE),
+    row("AlterPartitionReassignments/", "", "Partitions.ErrorMessage: null | 'No partition", MESSAGE),
+    row("AlterPartitionReassignments/", "=twice", "Responses.Partitions.Error", FIRST),
     row("DescribeConfigs/", "", "only here: {Name='write.caching'", KEY),
     row("DescribeConfigs/", "IncludeDocumentation", ".Documentation: ", "the documentation is Ottla's own"),
     row("DescribeConfigs/", "ResourceType=", ".ErrorMessage: ", MESSAGE),

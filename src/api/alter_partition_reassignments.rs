@@ -20,6 +20,9 @@ pub(crate) async fn handle(
     request: AlterPartitionReassignmentsRequest,
     _version: i16,
 ) -> Reply<AlterPartitionReassignmentsResponse> {
+    if request.topics.is_empty() {
+        return Reply::Now(AlterPartitionReassignmentsResponse::default());
+    }
     let command = lift(&request);
     let altered = node
         .decide(session.until, move |controller| controller.alter_partition_reassignments(&command))

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use cluster::ClusterError;
-use controller::{ElectLeaders, ElectedLeader, ElectionType};
+use controller::{ElectLeaders, ElectedLeader, ElectionError, ElectionType};
 use model::{ErrorCode, PartitionIndex, TopicName};
 use protocol::messages::elect_leaders_response::{PartitionResult, ReplicaElectionResult};
 use protocol::messages::{ElectLeadersRequest, ElectLeadersResponse};
@@ -57,15 +57,17 @@ fn lift(request: &ElectLeadersRequest) -> Result<ElectLeaders, ElectLeadersError
     Ok(ElectLeaders { election, partitions })
 }
 
-/// What came of the partitions that were named, in the order of the request; of all partitions, what came of those that
-/// needed an election.
+/// What came of the partitions that were named, in the order of the request; or of all topics, where the partitions that
+/// needed no election are left out.
 fn lower(request: &ElectLeadersRequest, elected: Vec<ElectedLeader>) -> ElectLeadersResponse {
     let mut results: BTreeMap<String, BTreeMap<PartitionIndex, PartitionResult>> = BTreeMap::new();
     for ElectedLeader { topic, partition, result } in elected {
-        let cause = result.err();
-        let code = cause.as_ref().map_or(ErrorCode::None, ErrorCode::from);
-        let result = partition_result(partition, code, cause.as_ref().map(message));
-        results.entry(topic).or_default().insert(partition, result);
+        let of_topic = results.entry(topic).or_default();
+        if request.topic_partitions.is_some() || result != Err(ElectionError::NotNeeded) {
+            let cause = result.err();
+            let code = cause.as_ref().map_or(ErrorCode::None, ErrorCode::from);
+            of_topic.insert(partition, partition_result(partition, code, cause.as_ref().map(message)));
+        }
     }
     let results = match &request.topic_partitions {
         Some(_) => named(request, |topic, partition| {
@@ -121,7 +123,6 @@ fn error(request: &ElectLeadersRequest, cause: ElectLeadersError, version: i16) 
 
 #[cfg(test)]
 mod tests {
-    use controller::ElectionError;
     use protocol::messages::elect_leaders_request::TopicPartitions;
 
     use super::*;
@@ -161,10 +162,13 @@ mod tests {
     }
 
     #[test]
-    fn of_all_partitions_those_are_told_that_had_an_election() {
+    fn of_all_topics_those_partitions_are_told_that_needed_an_election() {
         let all = ElectLeadersRequest::default().with_topic_partitions(None);
         assert_eq!(lift(&all).expect("a type").partitions, None);
-        assert_eq!(codes(&lower(&all, vec![elected("a", 3, Ok(()))])), [("a".into(), vec![(3, 0)])]);
+        let not_needed = || Err(ElectionError::NotNeeded);
+        let elected =
+            vec![elected("a", 2, not_needed()), elected("a", 3, Ok(())), elected("b", 0, not_needed())];
+        assert_eq!(codes(&lower(&all, elected)), [("a".into(), vec![(3, 0)]), ("b".into(), vec![])]);
     }
 
     #[test]

@@ -51,7 +51,7 @@ impl ElectionType {
 }
 
 impl Controller {
-    /// Decides on elections. Of all partitions, those that need none are not told.
+    /// Decides on elections.
     pub fn elect_leaders(&self, command: &ElectLeaders) -> Decision<Vec<ElectedLeader>> {
         let mut records = Vec::new();
         let mut elect = |topic: &str, partition: PartitionIndex| ElectedLeader {
@@ -64,8 +64,7 @@ impl Controller {
         } else {
             let topics = self.image.topics.iter();
             let all = topics.flat_map(|topic| topic.partitions.keys().map(|index| (&topic.name, *index)));
-            let elected = all.map(|(name, index)| elect(name.as_str(), index));
-            elected.filter(|elected| elected.result != Err(ElectionError::NotNeeded)).collect()
+            all.map(|(name, index)| elect(name.as_str(), index)).collect()
         };
         Decision { records, reply }
     }
