@@ -410,7 +410,7 @@ impl Driver {
         let (now, high_watermark) = (self.env.clock.wall(), self.quorum.high_watermark());
         let delete = |log: &mut Log| {
             log.advance_log_start(offset)?;
-            while log.maintain(now, high_watermark)?.more {}
+            while log.maintain(now, high_watermark)?.remove_files()? {}
             Ok(())
         };
         patiently(&*self.env.clock, &mut self.log, delete).await?;

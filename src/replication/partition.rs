@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use model::{Instant, LeaderEpoch, Offset, Timestamp, TopicIdPartition, TopicPartition};
 use replica::{ProduceError, Replica};
-use storage::{CheckpointJob, Log, LogCheckpoint};
+use storage::{CheckpointJob, Log, LogCheckpoint, Maintained, StorageError};
 
 use flush::Flush;
 pub(crate) use flush::Flushed;
@@ -204,23 +204,26 @@ impl Partition {
 
     /// One bounded step of rolling and retention. Whether there is more to do.
     pub(crate) fn maintain(self: &Arc<Self>, now: Timestamp) -> bool {
+        let maintained = self.maintain_log(now);
+        // No append waits while files are removed.
+        let more = maintained.and_then(|maintained| maintained.map_or(Ok(false), Maintained::remove_files));
+        more.unwrap_or_else(|error| {
+            tracing::warn!(partition = %self.name, %error, "retention could not be enforced");
+            self.lock().note_failure(self);
+            false
+        })
+    }
+
+    fn maintain_log(self: &Arc<Self>, now: Timestamp) -> Result<Option<Maintained>, StorageError> {
         let mut state = self.lock();
         if state.check_condition().is_err() || state.lost.is_some() {
-            return false;
+            return Ok(None);
         }
         let high_watermark = state.replica.high_watermark();
-        match state.log.maintain(now, high_watermark) {
-            Ok(maintained) => {
-                self.log_changed(&mut state);
-                self.ask(&mut state);
-                maintained.more
-            }
-            Err(error) => {
-                tracing::warn!(partition = %self.name, %error, "retention could not be enforced");
-                state.note_failure(self);
-                false
-            }
-        }
+        let maintained = state.log.maintain(now, high_watermark)?;
+        self.log_changed(&mut state);
+        self.ask(&mut state);
+        Ok(Some(maintained))
     }
 
     /// This node has no replica of it any more: those who wait are told, and the log is marked for removal.

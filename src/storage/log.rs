@@ -18,6 +18,7 @@ mod close;
 mod flush;
 mod read;
 pub(crate) mod recover;
+mod removal;
 mod retain;
 mod rewrite;
 mod times;
@@ -44,6 +45,7 @@ use crate::tail::Tail;
 use crate::{LogConfig, StorageError};
 use checkpoint::{HandedOut, Turn};
 use flush::{EpochFile, Unsynced};
+use removal::Removals;
 
 /// One partition on disk.
 #[expect(clippy::struct_field_names, reason = "log start and log end are Kafka's words")]
@@ -71,6 +73,7 @@ pub struct Log {
     /// Whose turn it is to write index entries and snapshots, and what a job was given of it.
     turn: Arc<Turn>,
     handed_out: Option<HandedOut>,
+    removals: Removals,
     tail: Tail,
     /// What was written beside the active log file and is not known to be on disk.
     unsynced: Unsynced,

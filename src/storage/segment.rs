@@ -546,11 +546,14 @@ impl Segment {
 
     /// Removes its files.
     pub(crate) fn remove(self, place: &Place) -> Result<(), StorageError> {
+        self.into_files(place).iter().try_for_each(|file| place.folder.remove_file(file))
+    }
+
+    /// Its files, which are to be removed.
+    pub(crate) fn into_files(self, place: &Place) -> Vec<PathBuf> {
         place.folder.files.close(self.key);
-        for kind in [FileKind::Log, FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::TransactionIndex] {
-            place.folder.remove_file(&place.file(kind, self.base_offset))?;
-        }
-        Ok(())
+        let kinds = [FileKind::Log, FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::TransactionIndex];
+        kinds.iter().map(|kind| place.file(*kind, self.base_offset)).collect()
     }
 }
 

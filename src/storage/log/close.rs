@@ -8,6 +8,7 @@ impl Log {
     pub fn close(&mut self) -> Result<(), StorageError> {
         self.place.folder.check()?;
         self.settle_checkpoint();
+        self.removals.finish()?;
         self.finish_cut()?;
         let active = self.segments.last_mut().expect("a log has an active segment");
         let mut files = active.complete_indexes(&self.place)?;
@@ -26,6 +27,7 @@ impl Log {
         self.settle_checkpoint();
         let folder = &self.place.folder;
         folder.check()?;
+        self.removals.finish()?;
         self.abandon_flushes();
         let gone = folder.path.join(names::deleted_name(&self.topic_partition, self.topic_id));
         folder.checked(&self.place.path, folder.disk.rename(&self.place.path, &gone))?;

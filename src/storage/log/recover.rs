@@ -15,6 +15,7 @@ use protocol::batch::BatchHeader;
 
 use super::Log;
 use super::flush::{EpochFile, Unsynced};
+use super::removal::Removals;
 use crate::epochs::{self, LeaderEpochs};
 use crate::error::unless_full;
 use crate::folder_state::FolderState;
@@ -80,6 +81,7 @@ impl Log {
             snapshots,
             turn: Arc::default(),
             handed_out: None,
+            removals: Removals::new(&place),
             tail: Tail::new(place.folder.tail.clone()),
             unsynced: Unsynced::default(),
             names_unsynced: opening.is_new,

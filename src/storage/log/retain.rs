@@ -5,21 +5,35 @@
 use model::{Offset, Timestamp};
 
 use super::Log;
+use super::removal::Removals;
 use crate::StorageError;
 use crate::error::unless_full;
+use crate::names::FileKind;
 
 /// Segments that one step deletes.
 const SEGMENTS_AT_ONCE: usize = 8;
 
-/// What one step of maintenance did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+/// What one step of maintenance did to the log, and left to be done to its files.
+#[must_use = "files are to be removed"]
 pub struct Maintained {
     /// Segments that were deleted.
     pub segments_deleted: usize,
     /// Whether the log start offset moved.
     pub log_start_moved: bool,
-    /// Whether there is more to do: call again soon.
-    pub more: bool,
+    more: bool,
+    removals: Removals,
+}
+
+impl Maintained {
+    /// Removes the files of what was deleted. Waits for the disk; the log is not needed for it. Whether there is more to do:
+    /// another step is due soon.
+    ///
+    /// # Errors
+    /// The folder is offline; or something is in the way that passes, and the next step goes on.
+    pub fn remove_files(self) -> Result<bool, StorageError> {
+        self.removals.finish()?;
+        Ok(self.more)
+    }
 }
 
 impl Log {
@@ -43,8 +57,8 @@ impl Log {
         Ok(())
     }
 
-    /// One bounded step, which waits for the disk where segments are deleted: forgets idle producers and deletes old
-    /// segments, whole ones and only below the high watermark. A full disk does not keep it from that.
+    /// One bounded step: forgets idle producers and deletes old segments, whole ones and only below the high watermark. A
+    /// full disk does not keep it from that.
     pub fn maintain(&mut self, now: Timestamp, high_watermark: Offset) -> Result<Maintained, StorageError> {
         self.place.folder.check()?;
         self.producers.expire(now, self.config.producer_id_expiration_ms);
@@ -66,6 +80,7 @@ impl Log {
             segments_deleted,
             log_start_moved: self.log_start != log_start,
             more: segments_deleted > 0 && deletable > segments_deleted,
+            removals: self.removals.clone(),
         })
     }
 
@@ -102,12 +117,15 @@ impl Log {
     fn delete_first(&mut self, count: usize) -> Result<(), StorageError> {
         let start = self.segment_end(count - 1);
         self.advance_log_start(start)?;
-        for _ in 0..count {
-            self.segments.remove(0).remove(&self.place)?;
-            // One by one: a power cut must not bring back one whose successor is gone.
-            self.sync_names()?;
+        self.settle_checkpoint();
+        let (gone, kept): (Vec<Offset>, _) = self.snapshots.iter().partition(|snapshot| **snapshot < start);
+        self.snapshots = kept;
+        let snapshots = gone.iter().map(|at| self.place.file(FileKind::ProducerSnapshot, *at));
+        let mut files: Vec<_> = snapshots.collect();
+        for segment in self.segments.drain(..count) {
+            files.extend(segment.into_files(&self.place));
+            self.removals.push(std::mem::take(&mut files));
         }
-        self.remove_snapshots(|snapshot, _| snapshot < start)?;
         tracing::debug!(
             topic = self.topic_partition.topic.as_str(),
             partition = self.topic_partition.partition,

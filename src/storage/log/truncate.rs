@@ -48,6 +48,7 @@ impl Log {
     /// As of [`Self::truncate_to`].
     pub fn truncate_fully_and_start_at(&mut self, start: Offset, now: Timestamp) -> Result<(), StorageError> {
         self.place.folder.check()?;
+        self.removals.finish()?;
         let first = self.segments.first().map_or(start, |first| first.base_offset);
         self.forget_from(start.min(first))?;
         // What may be hindered comes first: a log is never without a segment.
@@ -110,7 +111,8 @@ impl Log {
 
     /// All files that hold offsets behind the flushed end are to be flushed again.
     pub(super) fn unflushed_files(&mut self) -> Result<(), StorageError> {
-        for index in self.segment_of(self.flushed_end)..self.segments.len() {
+        // The active one is in every job that has records.
+        for index in self.segment_of(self.flushed_end)..self.segments.len() - 1 {
             if self.segment_end(index) > self.flushed_end
                 && let Some(segment) = self.segments.get(index)
             {

@@ -37,7 +37,7 @@ fn old_segments_are_deleted_but_never_above_the_high_watermark() {
     let start = node.log.log_start();
     assert!(start > Offset(0) && start <= Offset(21));
     assert_eq!(all_offsets(&node.log).first().map(|batch| batch.0), Some(start.0));
-    while node.log.maintain(later(DAY_MS + 1), Offset(40)).unwrap().more {}
+    while node.log.maintain(later(DAY_MS + 1), Offset(40)).unwrap().remove_files().unwrap() {}
     assert_eq!((node.log.log_start(), node.log.segment_count()), (Offset(40), 1));
     assert_eq!(append(&mut node.log, &records(1)).base_offset, Offset(40));
     let node = node.restart();
@@ -63,7 +63,7 @@ fn a_folder_that_could_not_be_opened_is_offline_and_touches_nothing() {
 #[test]
 fn a_log_keeps_as_much_as_retention_bytes_says() {
     let mut node = filled(LogConfig { retention_bytes: 1300, ..small_segments() }, 40);
-    while node.log.maintain(NOW, Offset(80)).unwrap().more {}
+    while node.log.maintain(NOW, Offset(80)).unwrap().remove_files().unwrap() {}
     let size = node.log.size_bytes();
     assert!((1300..1300 + 600).contains(&size), "{size}");
 }
@@ -245,6 +245,28 @@ fn what_a_checkpoint_writes_later_is_not_written_over_what_came_meanwhile() {
         assert_eq!(all_offsets(&killed.log), offsets);
         let restarted = killed.restart();
         assert_eq!(all_offsets(&restarted.log), offsets);
+    }
+}
+
+#[test]
+fn what_retention_removes_later_is_not_what_was_made_meanwhile() {
+    let meanwhile: [fn(&mut Node); 2] = [
+        |node| node.log.truncate_fully_and_start_at(Offset(0), NOW).unwrap(),
+        |node| {
+            node.log.delete().unwrap();
+            node.log = node.folder.open_log(&topic_partition(), topic_id(), small_segments(), NOW).unwrap();
+        },
+    ];
+    for change in meanwhile {
+        let mut node = filled(small_segments(), 20);
+        node.log.advance_log_start(Offset(30)).unwrap();
+        let maintained = node.log.maintain(NOW, Offset(40)).unwrap();
+        assert!(maintained.segments_deleted > 0);
+        change(&mut node);
+        append(&mut node.log, &records(2));
+        flush(&mut node.log);
+        maintained.remove_files().unwrap();
+        assert_eq!(all_offsets(&node.power_loss().log), [(0, 1)]);
     }
 }
 

@@ -140,18 +140,18 @@ fn closed_segments_are_read_and_searched_also_when_their_indexes_are_not_in_memo
     }
     let before = all_offsets(&node.log);
     let flushed = flush(&mut node.log);
-    node.log.maintain(NOW, flushed).unwrap();
+    node.log.maintain(NOW, flushed).unwrap().remove_files().unwrap();
     for n in (0..40).rev() {
         let found = node.log.offset_for_timestamp(Timestamp(NOW.0 + n)).unwrap().run().unwrap().unwrap();
         assert_eq!((found.offset, found.timestamp), (Offset(2 * n), Timestamp(NOW.0 + n)));
     }
     assert_eq!(all_offsets(&node.log), before);
-    node.log.maintain(NOW, flushed).unwrap();
+    node.log.maintain(NOW, flushed).unwrap().remove_files().unwrap();
     for name in node.names().iter().filter(|name| name.contains("index")) {
         node.disk.remove_file(&Path::new(FOLDER).join("topic-0").join(name)).unwrap();
     }
     assert_eq!(all_offsets(&node.log), before, "an index that is missing is made anew");
-    node.log.maintain(NOW, flushed).unwrap();
+    node.log.maintain(NOW, flushed).unwrap().remove_files().unwrap();
     assert!(node.names().contains(&"00000000000000000000.timeindex".to_owned()));
     assert_eq!(node.log.max_timestamp().unwrap().run().unwrap().map(|found| found.offset), Some(Offset(78)));
 }
@@ -178,10 +178,10 @@ fn a_search_by_time_passes_over_segments_that_are_deleted_meanwhile() {
         append(&mut node.log, &records_at(2, Timestamp(NOW.0 + n)));
     }
     let flushed = flush(&mut node.log);
-    node.log.maintain(NOW, flushed).unwrap();
+    node.log.maintain(NOW, flushed).unwrap().remove_files().unwrap();
     let search = node.log.offset_for_timestamp(NOW).unwrap();
     node.log.set_config(LogConfig { retention_bytes: 600, ..small_segments() });
-    while node.log.maintain(NOW, flushed).unwrap().more {}
+    while node.log.maintain(NOW, flushed).unwrap().remove_files().unwrap() {}
     assert!(node.log.log_start() > Offset(0));
     assert_eq!(search.run().unwrap().map(|found| found.offset), Some(node.log.log_start()));
     node.log.check().unwrap();

@@ -10,7 +10,7 @@ use model::{LeaderEpoch, Offset, ProducerId};
 use proptest::prelude::*;
 use protocol::batch::batches;
 use sim::SimDisk;
-use storage::{CheckpointJob, FlushJob, LogConfig, Origin};
+use storage::{CheckpointJob, FlushJob, LogConfig, Maintained, Origin};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -24,6 +24,7 @@ enum Step {
     TruncateFully { ahead: i64 },
     AdvanceLogStart { at: f64 },
     Maintain,
+    RemoveFiles,
     Checkpoint,
     BeginCheckpoint,
     EndCheckpoint,
@@ -44,6 +45,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (-20i64..5).prop_map(|ahead| Step::TruncateFully { ahead }),
         1 => (0.0..1.0).prop_map(|at| Step::AdvanceLogStart { at }),
         2 => Just(Step::Maintain),
+        1 => Just(Step::RemoveFiles),
         2 => Just(Step::Checkpoint),
         2 => Just(Step::BeginCheckpoint),
         2 => Just(Step::EndCheckpoint),
@@ -69,13 +71,22 @@ struct World {
     epoch: i32,
     job: Option<FlushJob>,
     checkpoint: Option<CheckpointJob>,
+    maintained: Option<Maintained>,
 }
 
 impl World {
     fn new(seed: u64, tail_bytes: usize) -> Self {
         let config = LogConfig { retention_bytes: 2500, retention_ms: -1, ..small_segments() };
         let node = Node::on(SimDisk::new(seed), config, tail_bytes);
-        Self { node: Some(node), batches: Vec::new(), end: 0, epoch: 0, job: None, checkpoint: None }
+        Self {
+            node: Some(node),
+            batches: Vec::new(),
+            end: 0,
+            epoch: 0,
+            job: None,
+            checkpoint: None,
+            maintained: None,
+        }
     }
 
     fn node(&mut self) -> &mut Node {
@@ -110,10 +121,15 @@ impl World {
             }
             Step::Maintain => {
                 let flushed = self.node().log.flushed_end();
-                self.node().log.maintain(NOW, flushed).unwrap();
+                self.maintained = Some(self.node().log.maintain(NOW, flushed).unwrap());
                 assert!(self.node().log.log_start() <= flushed);
             }
+            Step::RemoveFiles => {
+                self.maintained.take().map(Maintained::remove_files).transpose().unwrap();
+            }
             Step::Checkpoint => {
+                // One after the other.
+                self.checkpoint = None;
                 let flushed = self.node().log.flushed_end();
                 self.node().checkpoint(flushed);
             }
@@ -212,7 +228,7 @@ impl World {
     }
 
     fn restart(&mut self, how: fn(Node) -> Node, kept: Offset) {
-        (self.job, self.checkpoint) = (None, None);
+        (self.job, self.checkpoint, self.maintained) = (None, None, None);
         let node = how(self.node.take().unwrap());
         let end = node.log.log_end();
         assert!(end >= kept && end <= Offset(self.end), "{kept} <= {end} <= {}", self.end);

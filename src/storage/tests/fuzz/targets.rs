@@ -9,7 +9,7 @@ use env::{Disk, Open};
 use model::{LeaderEpoch, Offset, Timestamp, TopicPartition};
 use protocol::batch::{BatchBuilder, HEADER_BYTES};
 use sim::SimDisk;
-use storage::{Log, LogConfig, LogFolder, MetaProperties, Origin, Slice, TailBudget};
+use storage::{Log, LogConfig, LogFolder, Maintained, MetaProperties, Origin, Slice, TailBudget};
 
 const FOLDER: &str = "/data";
 const CLEAN_SHUTDOWN: &str = ".kafka_cleanshutdown";
@@ -111,7 +111,7 @@ fn use_log(mut log: Log) {
     for search in [log.offset_for_timestamp(NOW), log.max_timestamp()] {
         let _ = search.and_then(|search| search.run());
     }
-    let _ = log.maintain(NOW, log.log_end());
+    let _ = log.maintain(NOW, log.log_end()).map(Maintained::remove_files);
     let mut batch = BatchBuilder::new().timestamp(NOW);
     batch.append(None, Some(b"value"), &[]);
     let end = log.log_end();
