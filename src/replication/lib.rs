@@ -25,6 +25,8 @@ mod outlets;
 mod partition;
 mod partitions;
 mod recovery_debt;
+#[cfg(test)]
+mod replica_tests;
 mod replication;
 #[cfg(test)]
 mod tests;

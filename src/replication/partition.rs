@@ -191,6 +191,13 @@ impl Partition {
         state.waiters.len() + state.followers.len()
     }
 
+    /// Log start, high watermark and log end, whoever leads.
+    #[cfg(test)]
+    pub(crate) fn shape(&self) -> [i64; 3] {
+        let State { log, replica, .. } = &*self.lock();
+        [log.log_start().0, replica.high_watermark().0, log.log_end().0]
+    }
+
     /// What became of records that were appended in `epoch` and end at `end`; none while that is open.
     pub(crate) fn verdict(
         &self,

@@ -10,7 +10,8 @@ use metadata::{Delta, Image};
 use model::{BrokerEpoch, ClusterId, Instant, LeaderEpoch, NodeId, Offset, Uuid};
 use protocol::batch::BatchBuilder;
 use protocol::records::metadata::{
-    ConfigRecord, MetadataRecord, PartitionRecord, RegisterBrokerRecord, RemoveTopicRecord, TopicRecord,
+    ConfigRecord, MetadataRecord, PartitionChangeRecord, PartitionRecord, RegisterBrokerRecord,
+    RemoveTopicRecord, TopicRecord,
 };
 use sim::{Kind, Node, World};
 use storage::{LogFolder, MetaProperties, TailBudget};
@@ -470,5 +471,42 @@ fn long_polls_leave_nothing_behind() {
         let signal = Signal::new(1);
         drop(case.partition().register(Awaited::HighWatermark(Offset(100)), &signal, 0));
         assert_eq!(case.partition().waiting(), 0);
+    });
+}
+
+#[test]
+fn a_change_of_a_broker_concerns_the_partitions_that_have_a_replica_on_it() {
+    let assigned = |id: i32| {
+        let (image, _) = image(&topic());
+        let broker =
+            RegisterBrokerRecord { broker_id: id, broker_epoch: 9, ..RegisterBrokerRecord::default() };
+        let (image, delta) =
+            image.apply(&[MetadataRecord::RegisterBroker(broker)], Offset(3)).expect("it fits");
+        let fixed = Overrides::default();
+        let settings = crate::assignment::Settings { fixed: &fixed };
+        crate::assignment::Change::of(&image, &delta, ME, &settings).assigned.len()
+    };
+    assert_eq!((assigned(ME.0), assigned(2)), (1, 0));
+}
+
+#[test]
+fn a_partition_that_moved_to_other_brokers_is_gone() {
+    let (world, node) = world();
+    world.run(async {
+        let case = Case::start(&node, &topic()).await;
+        let (image, _) = image(&topic());
+        let moved = PartitionChangeRecord {
+            topic_id: TOPIC,
+            partition_id: 0,
+            replicas: Some(vec![2]),
+            isr: Some(vec![2]),
+            leader: 2,
+            ..PartitionChangeRecord::default()
+        };
+        let (image, delta) =
+            image.apply(&[MetadataRecord::PartitionChange(moved)], Offset(3)).expect("it fits");
+        case.replication.apply(&image, &delta).await;
+        assert_eq!(case.missing(), Some(PartitionError::Unknown));
+        assert!(!case.env.disk.exists(Path::new("/d/orders-0")).expect("a disk"));
     });
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bench::{Bench, batch, diverging, records, refused};
 use model::{ErrorCode, LeaderEpoch, Offset};
-use replica::{EpochEnd, LeaderOffsets, LogView, Mutant};
+use replica::{Action, Config, EpochEnd, FetchAnswer, LeaderOffsets, LogView, Mutant};
 
 /// Follows node 2 in `epoch` with a log of these epochs, ten records each.
 fn follower(epochs: &[i32], epoch: i32) -> Bench {
@@ -272,4 +272,38 @@ fn older_metadata_counts_for_nothing() {
     let mut bench = follower(&[1], 5);
     bench.led_by(1, 4);
     assert_eq!(bench.replica.leads(), None);
+}
+
+#[test]
+fn a_leader_that_does_not_know_yet_that_it_leads_is_asked_again_sooner() {
+    let pause = |error| {
+        let mut bench = follower(&[1], 2);
+        bench.answer(refused(error));
+        bench.replica.deadline(&bench.disk).expect("it waits").since(bench.now)
+    };
+    let config = Config::default();
+    assert_eq!(pause(ErrorCode::UnknownLeaderEpoch), config.news_backoff);
+    assert_eq!(pause(ErrorCode::NotLeaderOrFollower), config.news_backoff);
+    assert_eq!(pause(ErrorCode::KafkaStorageError), config.fetch_backoff);
+}
+
+#[test]
+fn what_could_not_be_appended_is_asked_for_again_after_a_pause() {
+    let mut bench = follower(&[1], 2);
+    bench.done();
+    let range = batch(10, 20, 2).range();
+    let answer = FetchAnswer {
+        error: ErrorCode::None,
+        high_watermark: Offset(20),
+        log_start: Offset(0),
+        diverging: None,
+        batches: &[range],
+    };
+    let asked = bench.fetch.expect("it fetches").id;
+    bench.replica.handle_fetch_answer(bench.now, &bench.disk, asked, &answer);
+    assert_eq!(bench.replica.poll_action(), Some(Action::Append { count: 1 }));
+    bench.replica.handle_append_failure(bench.now);
+    assert_eq!((bench.replica.poll_action(), bench.replica.high_watermark()), (None, Offset(0)));
+    bench.pass(Config::default().fetch_backoff);
+    assert_eq!(bench.done(), ["fetch 10 after epoch 1"]);
 }
