@@ -8,6 +8,14 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use serde_json::Value;
 
+/// Fields of Ottla's own, which Kafka's nodes skip: tagged, with numbers far above Kafka's. What they hold is said in
+/// `cluster::wire`.
+const OWN_FIELDS: &[(&str, &str)] = &[(
+    "BrokerHeartbeatRequest",
+    r#"{ "name": "LostReplicas", "type": "bytes", "versions": "0+", "nullableVersions": "0+", "default": "null",
+         "taggedVersions": "0+", "tag": 20343 }"#,
+)];
+
 /// All specifications by name.
 pub struct Specs(BTreeMap<String, Message>);
 
@@ -133,6 +141,13 @@ impl Field {
 }
 
 impl Message {
+    fn add_own_fields(&mut self) -> Result<()> {
+        for (_, field) in OWN_FIELDS.iter().filter(|(message, _)| *message == self.name) {
+            self.fields.push(serde_json::from_str(field)?);
+        }
+        Ok(())
+    }
+
     /// The fields as the wire has them: the plain ones, then the tagged ones by their number.
     pub(crate) fn in_order(fields: &[Field]) -> Vec<&Field> {
         let mut ordered: Vec<&Field> = fields.iter().collect();
@@ -180,7 +195,9 @@ fn read_folder(folder: &Path, specs: &mut BTreeMap<String, Message>) -> Result<(
         if path.is_dir() {
             read_folder(&path, specs)?;
         } else if path.extension().is_some_and(|extension| extension == "json") {
-            let message = parse(&fs::read_to_string(&path)?).with_context(|| path.display().to_string())?;
+            let mut message =
+                parse(&fs::read_to_string(&path)?).with_context(|| path.display().to_string())?;
+            message.add_own_fields()?;
             message.fields.iter().try_for_each(Field::check).with_context(|| path.display().to_string())?;
             specs.insert(message.name.clone(), message);
         }

@@ -238,6 +238,7 @@ pub mod broker_heartbeat_request {
         want_shut_down with_want_shut_down: bool,
         offline_log_dirs with_offline_log_dirs: Vec<Uuid>,
         cordoned_log_dirs with_cordoned_log_dirs: Option<Vec<Uuid>>,
+        lost_replicas with_lost_replicas: Option<Bytes>,
     });
 
     api_message!(BrokerHeartbeatRequest, crate::generated::requests::BROKER_HEARTBEAT_REQUEST);

@@ -1250,6 +1250,7 @@ pub static BROKER_HEARTBEAT_REQUEST: Schema = Schema {
         field("WantShutDown", Bool, since(0)),
         field("OfflineLogDirs", Array(&Uuid), since(1)).tag(0),
         field("CordonedLogDirs", Array(&Uuid), since(2)).null(since(2)).tag(1),
+        field("LostReplicas", Bytes, since(0)).null(since(0)).tag(20343),
     ],
 };
 

@@ -60,7 +60,7 @@ impl RandomMessage<'_> {
             self.bytes.extend(value);
         }
         for tag in 0..unknown {
-            self.unsigned_varint(1000 + tag);
+            self.unsigned_varint(100_000 + tag);
             self.unsigned_varint(3);
             self.bytes.extend([1, 2, 3]);
         }
