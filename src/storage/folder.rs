@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll};
 
 use env::{Disk, write_atomic};
 use model::{BrokerEpoch, DirectoryId, Limits, Offset, Timestamp, TopicId, TopicPartition};
@@ -187,6 +188,11 @@ impl LogFolder {
     /// The broker epoch of the last life, where it ended in order and said it.
     pub fn last_broker_epoch(&self) -> Option<BrokerEpoch> {
         self.last_broker_epoch
+    }
+
+    /// Ready when the folder is offline. One task can wait for that.
+    pub fn poll_offline(&self, cx: &Context<'_>) -> Poll<()> {
+        self.state.poll_offline(cx)
     }
 
     /// Why the folder is offline, if it is.

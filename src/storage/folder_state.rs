@@ -5,7 +5,8 @@
 
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll, Waker};
 
 use env::{Disk, File, Open, is_disk_full, is_too_many_files};
 use model::{Limits, Timestamp};
@@ -33,6 +34,8 @@ pub(crate) struct FolderState {
     pub(crate) reserve: Reserve,
     pub(crate) checkpoints: Mutex<Checkpoints>,
     offline: OnceLock<StorageError>,
+    /// Who waits for it to go offline.
+    watcher: Mutex<Option<Waker>>,
 }
 
 /// A log's place among the open ones.
@@ -49,7 +52,16 @@ impl FolderState {
         let files = OpenFiles::new(disk.open_files_max());
         let reserve = Reserve::of(&*disk, path.clone());
         let checkpoints = Mutex::default();
-        Self { disk, path, files, tail, reserve, checkpoints, offline: OnceLock::new() }
+        Self {
+            disk,
+            path,
+            files,
+            tail,
+            reserve,
+            checkpoints,
+            offline: OnceLock::new(),
+            watcher: Mutex::default(),
+        }
     }
 
     /// # Errors
@@ -63,12 +75,23 @@ impl FolderState {
         self.offline.get()
     }
 
+    /// Ready when the folder is offline. One task can wait for that.
+    pub(crate) fn poll_offline(&self, cx: &Context<'_>) -> Poll<()> {
+        *self.watcher() = Some(cx.waker().clone());
+        if self.offline.get().is_some() { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    fn watcher(&self) -> MutexGuard<'_, Option<Waker>> {
+        self.watcher.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Takes the folder offline for good.
     pub(crate) fn fail(&self, path: &Path, error: &io::Error) -> StorageError {
         let (folder, path) = (self.path.clone(), path.to_owned());
         let offline = StorageError::Offline { folder, path, cause: error.to_string() };
         if self.offline.set(offline.clone()).is_ok() {
             tracing::error!(folder = %self.path.display(), %error, "log folder is offline");
+            self.watcher().take().into_iter().for_each(Waker::wake);
         }
         offline
     }
