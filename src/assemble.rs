@@ -1,13 +1,16 @@
 //! The composition root: builds the rooms bottom up, connects them, and ends them top down.
 //!
-//! The listeners are bound first, so that a client that comes early waits instead of failing, and serve last.
+//! The listeners are bound first, so that a client that comes early waits instead of failing. Those for controllers serve
+//! as soon as there is something to say, for without them nobody is elected; those for clients serve last, and end first.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::{Forming, Node};
-use cluster::{Beginning, BootError, Cluster, FatalError, FormationError, Newcomer, RegistrationError};
+use api::{Forming, Node, Side};
+use cluster::{
+    Beginning, BootError, Cluster, FatalError, FormationError, Lifecycle, Newcomer, RegistrationError,
+};
 use env::Env;
 use host::{HostClock, HostDisk, HostExec, HostRng};
 use model::{BrokerEpoch, DirectoryId, Limits};
@@ -28,6 +31,8 @@ use crate::log_folders;
 
 /// How long tasks may take to end after everything was told to.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// How long a broker that stops waits until others lead what it led: Docker kills after ten seconds in all.
+const CONTROLLED_SHUTDOWN: Duration = Duration::from_secs(3);
 
 /// Why a node does not start, or cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -85,24 +90,30 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> Result<(), Star
 /// Why it does not start, or cannot go on.
 pub async fn run_in(env: Env, config: Config, shutdown: CancellationToken) -> Result<(), StartError> {
     let Some(begun) = begin(&env, &config, &shutdown).await? else { return Ok(()) };
-    let bound = match Bound::bind(env.clone(), config.server()).await {
-        Ok(bound) => bound,
-        Err(error) => {
-            log_folders::refuse_used(&env, &config)?;
-            return Err(error.into());
-        }
-    };
+    let (clients, controllers) =
+        (bind(&env, &config, Side::Broker).await?, bind(&env, &config, Side::Controller).await?);
     let mut house = tokio::select! {
         biased;
         // It may be waiting for space on its disk.
         () = shutdown.cancelled() => return Ok(()),
-        built = House::build(&env, &config, &bound, begun) => built?,
+        built = House::build(&env, &config, &clients, controllers, begun) => built?,
     };
-    let server = bound.serve(house.node.clone(), house.registry.clone());
+    let server = clients.serve(house.node.clone(), house.registry.clone());
     announce::running(config.node_id(), house.cluster.cluster_id());
     let ended = house.until_stopped(&env, &shutdown).await;
     let closed = house.close(&env, &server, ended.is_ok()).await;
     ended.and(closed)
+}
+
+/// Binds the listeners of one side.
+async fn bind(env: &Env, config: &Config, side: Side) -> Result<Bound, StartError> {
+    match Bound::bind(env.clone(), config.server(side)).await {
+        Ok(bound) => Ok(bound),
+        Err(error) => {
+            log_folders::refuse_used(env, config)?;
+            Err(error.into())
+        }
+    }
 }
 
 fn host_env(exec: HostExec, tcp: TcpConfig) -> Env {
@@ -145,7 +156,7 @@ async fn begin(
     let newcomer =
         Newcomer::new((config.node_id(), directory_id), place.listeners, &place.voters, configured);
     let newcomer = Arc::new(newcomer);
-    let bound = Bound::bind(env.clone(), config.server()).await?;
+    let bound = Bound::bind(env.clone(), config.server(Side::Controller)).await?;
     let server = bound.serve(Arc::new(Forming::new(newcomer.clone())), Arc::default());
     let formed = tokio::select! {
         biased;
@@ -164,11 +175,20 @@ struct House {
     registry: Arc<Registry>,
     closing: CancellationToken,
     fatal: oneshot::Receiver<FatalError>,
-    broker_epoch: BrokerEpoch,
+    /// For controllers and brokers that ask them.
+    controllers: Server,
+    /// This broker's; a controller alone has none.
+    lifecycle: Option<Lifecycle>,
 }
 
 impl House {
-    async fn build(env: &Env, config: &Config, bound: &Bound, begun: Begun) -> Result<Self, StartError> {
+    async fn build(
+        env: &Env,
+        config: &Config,
+        clients: &Bound,
+        controllers: Bound,
+        begun: Begun,
+    ) -> Result<Self, StartError> {
         let (closing, (tell_fatal, mut fatal)) = (CancellationToken::new(), oneshot::channel());
         let (cluster_id, folders) = log_folders::open(env, config, &begun)?;
         let replication = Replication::start(env, config.replication(), folders.clone(), &closing);
@@ -184,21 +204,23 @@ impl House {
             closing.clone(),
             tell_fatal,
         );
-        let registration =
-            config.registration(env, cluster.cluster_id(), &folders, |listener| bound.local(listener));
-        let broker_epoch = match config.quorum.roles {
-            // A controller alone has no broker epoch.
-            Roles::Controller => BrokerEpoch(-1),
-            Roles::Combined => tokio::select! {
-                biased;
-                registered = cluster::register(&cluster, registration) => registered?,
-                Ok(failed) = &mut fatal => return Err(failed.into()),
-            },
-        };
         let node =
             Arc::new(Node::new(env.clone(), config.api(), cluster.clone(), replication.clone(), shards));
         let registry = Arc::new(Registry::default());
-        Ok(Self { cluster, replication, node, registry, closing, fatal, broker_epoch })
+        let controllers = controllers.serve(node.clone(), registry.clone());
+        let mut lifecycle = (config.quorum.roles == Roles::Combined).then(|| {
+            let local = |listener: &str| clients.local(listener);
+            let registration = config.registration(env, cluster.cluster_id(), &folders, local);
+            Lifecycle::start(env, &cluster, registration, folders.clone(), closing.clone())
+        });
+        if let Some(lifecycle) = &mut lifecycle {
+            tokio::select! {
+                biased;
+                joined = lifecycle.join() => drop(joined?),
+                Ok(failed) = &mut fatal => return Err(failed.into()),
+            }
+        }
+        Ok(Self { cluster, replication, node, registry, closing, fatal, controllers, lifecycle })
     }
 
     async fn until_stopped(&mut self, env: &Env, shutdown: &CancellationToken) -> Result<(), StartError> {
@@ -207,23 +229,45 @@ impl House {
             () = shutdown.cancelled() => Ok(()),
             () = env.exec.panicked() => Err(StartError::Panicked),
             Ok(failed) = &mut self.fatal => Err(failed.into()),
+            refused = refused(self.lifecycle.as_mut()) => Err(refused.into()),
         }
     }
 
     /// The log folders are marked clean only if all that writes to them, the metadata log first, ended in order.
     async fn close(mut self, env: &Env, server: &Server, in_order: bool) -> Result<(), StartError> {
+        if let Some(lifecycle) = self.lifecycle.as_mut().filter(|_| in_order) {
+            lifecycle.shut_down(env, CONTROLLED_SHUTDOWN).await;
+        }
         server.close().await;
         self.closing.cancel();
+        let failed = if in_order { self.quorum_ended(env).await } else { None };
+        self.controllers.close().await;
         let left = env.exec.close(PATIENCE).await;
         if left > 0 {
             warn!(tasks = left, "some tasks did not end in order");
         }
-        if let Ok(failed) = self.fatal.try_recv() {
+        if let Some(failed) = failed {
             return Err(failed.into());
         }
         if in_order && left == 0 {
-            self.replication.close(self.broker_epoch).await;
+            // A controller alone has no broker epoch.
+            let epoch = self.lifecycle.as_ref().and_then(Lifecycle::epoch).unwrap_or(BrokerEpoch(-1));
+            self.replication.close(epoch).await;
         }
         Ok(())
+    }
+
+    /// Waits until this node has no part in the quorum any more; until then others must reach it, so that one of them can
+    /// take over. What it ended with, if it failed.
+    async fn quorum_ended(&mut self, env: &Env) -> Option<FatalError> {
+        let until = env.clock.now().plus(PATIENCE);
+        env::timeout(&*env.clock, until, &mut self.fatal).await?.ok()
+    }
+}
+
+async fn refused(lifecycle: Option<&mut Lifecycle>) -> RegistrationError {
+    match lifecycle {
+        Some(lifecycle) => lifecycle.refused().await,
+        None => std::future::pending().await,
     }
 }

@@ -130,12 +130,6 @@ pub enum ConfigError {
          remove it"
     )]
     BrokerAlone(String),
-    /// Other nodes of a broker.
-    #[error(
-        "controller.quorum.voters names other nodes ({0}): this version of Ottla is a cluster of one broker. Remove the \
-         key, or set process.roles to controller"
-    )]
-    OtherVoters(String),
     /// The metadata log would be in a folder of its own.
     #[error(
         "metadata.log.dir is {0}, which is none of log.dirs: this version of Ottla keeps the metadata log in one of them. \
@@ -478,7 +472,9 @@ mod tests {
     fn what_this_version_has_not_is_refused() {
         assert!(refusal(&[], &["authorizer.class.name=x.Y"]).contains("no authorizer"));
         assert!(refusal(&[], &["process.roles=broker"]).contains("its own controller"));
-        assert!(refusal(&[], &["controller.quorum.voters=1@a:1,2@b:1"]).contains("names other nodes"));
+        assert!(
+            refusal(&[], &["controller.quorum.voters=1@a:1,2@b:1"]).contains("controller.listener.names")
+        );
         assert!(refusal(&[], &["controller.quorum.voters=2@b:1"]).contains("the node id 1 must be included"));
     }
 

@@ -112,7 +112,8 @@ fn settle_cluster_id(
 fn require_metadata(env: &Env, config: &Config, dirs: &[PathBuf], metadata: usize) -> Result<(), StartError> {
     let disk = env.disk.as_ref();
     // What cannot be read is told when it is opened.
-    if config.quorum.roles != Roles::Combined || cluster::has_log(disk, &dirs[metadata]).unwrap_or(true) {
+    let has_it_alone = config.quorum.roles == Roles::Combined && !config.is_one_of_several();
+    if !has_it_alone || cluster::has_log(disk, &dirs[metadata]).unwrap_or(true) {
         return Ok(());
     }
     for folder in dirs {

@@ -14,11 +14,15 @@
 mod adapter;
 mod allocate_producer_ids;
 mod alter_configs;
+mod alter_partition;
 mod alter_partition_reassignments;
 mod altered;
 mod api_versions;
+mod assign_replicas_to_dirs;
 mod authorized;
 mod begin_quorum_epoch;
+mod broker_heartbeat;
+mod broker_registration;
 mod controller_registration;
 mod create_partitions;
 mod create_topics;

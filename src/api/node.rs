@@ -1,10 +1,11 @@
 //! The node as its handlers see it.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use cluster::{Cluster, ClusterError};
-use controller::{Controller, Decision};
+use controller::{ConnectionId, Controller, Decision};
 use env::Env;
 use metadata::Image;
 use model::{ErrorCode, Instant, Limits, PartitionIndex, TopicId, TopicIdPartition};
@@ -40,6 +41,8 @@ pub struct Node {
     pub shards: Arc<Shards>,
     pub(crate) fetch_sessions: Mutex<FetchSessions>,
     pub(crate) producer_ids: ProducerIds,
+    /// How many there were.
+    connections: AtomicU64,
 }
 
 impl Node {
@@ -61,13 +64,23 @@ impl Node {
             shards,
             fetch_sessions,
             producer_ids: ProducerIds::default(),
+            connections: AtomicU64::new(ConnectionId::LOCAL.0),
         }
     }
 
     /// A connection that came in by the listener of that name.
     pub fn session(&self, listener: &str, peer: SocketAddr) -> Session {
         let is_controller = self.config.controller_listeners.iter().any(|name| name == listener);
-        Session::new(listener, peer, if is_controller { Side::Controller } else { Side::Broker })
+        let side = if is_controller { Side::Controller } else { Side::Broker };
+        let number = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
+        Session::new(listener, peer, side, ConnectionId(number))
+    }
+
+    /// A connection has closed: if a broker was heard on it, the controller is told.
+    pub async fn close_session(&self, session: Session) {
+        if let Some((id, epoch)) = session.broker {
+            self.cluster.handle_connection_closed(id, epoch, session.connection).await;
+        }
     }
 
     /// What the cluster looks like now. A handler takes it once, so that one request sees one image.

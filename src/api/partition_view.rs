@@ -11,7 +11,7 @@ pub(crate) struct PartitionView {
     pub error: ErrorCode,
     /// The leader; [`NodeId::NONE`] if it cannot be reached.
     pub leader: NodeId,
-    /// Replicas on brokers that are fenced or gone.
+    /// Replicas on brokers that are fenced or gone, or cannot be reached, and in log folders that failed.
     pub offline: Vec<NodeId>,
 }
 
@@ -20,6 +20,10 @@ impl PartitionView {
     pub(crate) fn of(image: &Image, partition: &Partition, listener: &str, knows_listeners: bool) -> Self {
         let online = |node: NodeId| image.brokers.get(node).filter(|broker| !broker.fenced);
         let reachable = |broker: &Broker| broker.endpoint(listener).is_some();
+        let works = |node: NodeId| {
+            let directory = partition.directory(node);
+            online(node).is_some_and(|broker| reachable(broker) && broker.has_directory(directory))
+        };
         let leader = online(partition.leader);
         let error = match leader {
             Some(broker) if reachable(broker) => ErrorCode::None,
@@ -29,7 +33,7 @@ impl PartitionView {
         Self {
             error,
             leader: if error.is_none() { partition.leader } else { NodeId::NONE },
-            offline: partition.replicas.iter().copied().filter(|node| online(*node).is_none()).collect(),
+            offline: partition.replicas.iter().copied().filter(|node| !works(*node)).collect(),
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-use model::Instant;
+use controller::ConnectionId;
+use model::{BrokerEpoch, Instant, NodeId};
 
 /// For whom a listener is. Each side serves its own APIs, as in Kafka.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub struct Session {
     pub listener: String,
     /// For whom that listener is.
     pub side: Side,
+    /// Its number: a later connection has a greater one.
+    pub connection: ConnectionId,
     /// The other end.
     pub peer: SocketAddr,
     /// `client.id` of the last request.
@@ -28,17 +31,21 @@ pub struct Session {
     pub software: Option<(String, String)>,
     /// Until when the controller may take for the request that is handled.
     pub(crate) until: Instant,
+    /// The run of a broker that the active controller, here, heard on this connection.
+    pub broker: Option<(NodeId, BrokerEpoch)>,
 }
 
 impl Session {
     /// A connection that has not said anything yet.
-    pub(crate) fn new(listener: &str, peer: SocketAddr, side: Side) -> Self {
+    pub(crate) fn new(listener: &str, peer: SocketAddr, side: Side, connection: ConnectionId) -> Self {
         Self {
             listener: listener.to_owned(),
             side,
+            connection,
             peer,
             client_id: String::new(),
             software: None,
+            broker: None,
             until: Instant(0),
         }
     }

@@ -8,7 +8,7 @@ use controller::{Controller, Decision};
 use env::{Clock, Env};
 use metadata::Image;
 use metadata::config::BrokerConfig;
-use model::{BrokerEpoch, ClusterId, Instant, NodeId, Offset};
+use model::{BrokerEpoch, ClusterId, Instant, NodeId, Offset, TopicIdPartition};
 use quorum::{Config as Timing, Endpoint, ReplicaKey};
 use replication::Replication;
 use shards::Shards;
@@ -71,14 +71,13 @@ impl Config {
 /// A handle on the metadata of the cluster. Cheap to share.
 pub struct Cluster {
     config: Config,
-    kraft_version: i16,
     shared: Arc<Shared>,
     replication: Arc<Replication>,
     log_folder: Arc<LogFolder>,
     decisions: Arc<Semaphore>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) place: Place,
-    pub(crate) view: Arc<ArcSwap<View>>,
+    pub(crate) view: watch::Receiver<View>,
     pub(crate) mailbox: mpsc::Sender<Command>,
     deciding: mpsc::Sender<Decide>,
     open: mpsc::Sender<oneshot::Sender<()>>,
@@ -105,13 +104,14 @@ impl Cluster {
             image: ArcSwap::from_pointee(boot.image.clone()),
             applied: watch::Sender::new(boot.image.end()),
         });
-        let kraft_version = boot.kraft_version;
+        let has_others = config.quorum.has_others() || boot.quorum.voters.current().len() > 1;
         let log_folder = boot.log_folder.clone();
         let (mailbox, commands) = mpsc::channel(COMMANDS);
         let (deciding, decisions) = mpsc::channel(DECISIONS);
-        let (publisher, view) = (Arc::new(Publisher::default()), Arc::new(ArcSwap::default()));
+        let publisher = Arc::new(Publisher::default());
+        let (show, view) = watch::channel(View { kraft_version: boot.kraft_version, ..View::default() });
         let place = config.place(boot.me);
-        let driver = Driver::new(env.clone(), &config, boot, publisher.clone(), view.clone());
+        let driver = Driver::new(env.clone(), &config, boot, publisher.clone(), show);
         let publishing = Publishing {
             publisher,
             shared: shared.clone(),
@@ -126,7 +126,6 @@ impl Cluster {
         let (clock, decisions) = (env.clock.clone(), Arc::new(Semaphore::new(DECISIONS)));
         let cluster = Arc::new(Self {
             config,
-            kraft_version,
             shared,
             replication,
             log_folder,
@@ -138,7 +137,7 @@ impl Cluster {
             deciding,
             open,
         });
-        if cluster.config.quorum.has_others() {
+        if has_others {
             let registration = ControllerRegistration::new(env, cluster.clone());
             env.exec.spawn("controller registration", Box::pin(registration.run(closing)));
         }
@@ -152,7 +151,7 @@ impl Cluster {
 
     /// The level of `kraft.version`, which stands in the control records and not in the image.
     pub fn kraft_version(&self) -> i16 {
-        self.kraft_version
+        self.view.borrow().kraft_version
     }
 
     /// What this node was started with.
@@ -239,6 +238,11 @@ impl Cluster {
     /// This run of the broker is registered.
     pub(crate) fn registered(&self, epoch: BrokerEpoch) {
         self.replication.registered(epoch);
+    }
+
+    /// Replicas of this node that have lost records which were committed; known when the logs are open.
+    pub(crate) fn lost(&self) -> Vec<TopicIdPartition> {
+        self.replication.lost()
     }
 
     /// Takes the lead of this node's partitions; from then on they follow the metadata. Called once, when the broker is

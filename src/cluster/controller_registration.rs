@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use env::Env;
-use model::{Limits, Uuid};
+use model::Uuid;
 use protocol::ToWire;
 use protocol::messages::ControllerRegistrationRequest;
 use protocol::messages::controller_registration_request::{Feature, Listener};
@@ -17,25 +17,24 @@ use protocol::records::metadata::RegisterControllerRecord;
 use protocol::records::metadata::register_controller_record::{ControllerEndpoint, ControllerFeature};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
-use transport::{Peer, PeerConfig};
 
 use crate::Cluster;
+use crate::controller_peer::ControllerPeer;
 
 const TRY_AGAIN: Duration = Duration::from_millis(500);
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-const RECONNECT_BACKOFF: Duration = Duration::from_millis(50);
 
 pub(crate) struct ControllerRegistration {
     env: Env,
     cluster: Arc<Cluster>,
     incarnation: Uuid,
-    /// The leader that was asked last, and where it is.
-    leader: Option<(String, Peer)>,
+    controller: ControllerPeer,
 }
 
 impl ControllerRegistration {
     pub(crate) fn new(env: &Env, cluster: Arc<Cluster>) -> Self {
-        Self { env: env.clone(), cluster, incarnation: env.rng.uuid(), leader: None }
+        let controller = ControllerPeer::new(env, cluster.clone(), "controller registration", 1);
+        Self { env: env.clone(), cluster, incarnation: env.rng.uuid(), controller }
     }
 
     /// Runs until the node closes.
@@ -68,7 +67,7 @@ impl ControllerRegistration {
             let _ = self.cluster.decide(move |controller| controller.register_controller(record)).await;
             return;
         }
-        let Some(peer) = self.peer() else { return };
+        let Some(peer) = self.controller.peer() else { return };
         let deadline = self.env.clock.now().plus(ANSWER_WITHIN);
         match peer.call::<ControllerRegistrationRequest>(deadline, move |_| request(&record)).await {
             Ok(answer) => {
@@ -76,23 +75,6 @@ impl ControllerRegistration {
             }
             Err(error) => debug!(%error, "the leader did not answer a registration"),
         }
-    }
-
-    fn peer(&mut self) -> Option<Peer> {
-        let address = self.cluster.view.load().leader_address.as_ref()?.to_string();
-        if self.leader.as_ref().is_none_or(|(known, _)| *known != address) {
-            let config = PeerConfig {
-                client_id: format!("controller-{}", self.cluster.node_id()),
-                frame_bytes_max: Limits::SMALL_FILE_BYTES_MAX,
-                in_flight_max: 1,
-                setup_timeout: ANSWER_WITHIN,
-                reconnect_backoff: RECONNECT_BACKOFF,
-                reconnect_backoff_max: TRY_AGAIN,
-            };
-            let peer = Peer::new(&self.env, config, &address, "controller registration");
-            self.leader = Some((address, peer));
-        }
-        self.leader.as_ref().map(|(_, peer)| peer.clone())
     }
 
     fn record(&self) -> RegisterControllerRecord {

@@ -13,16 +13,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use bytes::Bytes;
-use controller::Controller;
+use controller::{Controller, Decision};
 use env::Env;
 use metadata::{Image, METADATA_VERSION};
 use model::{Instant, LeaderEpoch, NodeId, Offset, Timestamp};
 use protocol::records::metadata::MetadataRecord;
 use quorum::{Action, Quorum, RoleName, SnapshotId, VoterSet};
 use storage::{FlushJob, Log};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
@@ -60,12 +59,14 @@ pub(crate) struct Mailboxes {
     pub(crate) closing: CancellationToken,
 }
 
-/// Who leads and who votes, for readers.
+/// Who leads and who votes, for readers, who also hear when it changes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct View {
     pub(crate) leader: Option<NodeId>,
     pub(crate) leader_address: Option<wire::Address>,
     pub(crate) voters: VoterSet,
+    /// The level of `kraft.version`, which stands in the control records and not in the image.
+    pub(crate) kraft_version: i16,
 }
 
 /// A decision: its records, and how to answer once they are committed and applied.
@@ -100,10 +101,12 @@ pub(crate) struct Driver {
     bootstrap: Vec<MetadataRecord>,
     /// The controller over all that is appended, while this node leads and is active.
     controller: Option<(LeaderEpoch, Controller)>,
+    /// The last other node that led.
+    followed: Option<NodeId>,
     /// Who waits for which offset to be committed.
     waiting: VecDeque<(Offset, Answer)>,
     publisher: Arc<Publisher>,
-    view: Arc<ArcSwap<View>>,
+    view: watch::Sender<View>,
     peers: Peers,
     questions: Questions,
     /// The bytes of the answer that is being handed in.
@@ -116,7 +119,7 @@ impl Driver {
         config: &Config,
         boot: Boot,
         publisher: Arc<Publisher>,
-        view: Arc<ArcSwap<View>>,
+        view: watch::Sender<View>,
     ) -> Self {
         let (now, seed, timing) = (env.clock.now(), env.rng.next_u64(), config.quorum.timing);
         let place = config.place(boot.me);
@@ -138,6 +141,7 @@ impl Driver {
             snapshot_not_before: now,
             bootstrap: boot.bootstrap,
             controller: None,
+            followed: None,
             waiting: VecDeque::new(),
             publisher,
             view,
@@ -178,14 +182,17 @@ impl Driver {
             Event::Asked(Command::Describe(give)) => drop(give.send(self.describe())),
             Event::Asked(Command::Answer(asked, give)) => self.asked(asked, give),
             Event::Answered(answered) => self.answered(answered).await?,
-            Event::Due => self.quorum.handle_tick(self.env.clock.now()),
+            Event::Due => {
+                self.quorum.handle_tick(self.env.clock.now());
+                self.look_after_brokers().await?;
+            }
         }
         Ok(())
     }
 
     async fn next(&mut self, mailboxes: &mut Mailboxes) -> Event {
         let clock = self.env.clock.clone();
-        let deadline = self.quorum.deadline();
+        let deadline = self.deadline();
         let due = async {
             match deadline {
                 Some(at) => clock.sleep_until(at).await,
@@ -201,6 +208,11 @@ impl Driver {
             Some(decide) = mailboxes.decisions.recv(), if takes_decisions => Event::Decide(decide),
             () = due => Event::Due,
         }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let controller = self.controller.as_ref().map(|(_, controller)| controller.deadline());
+        [self.quorum.deadline(), controller].into_iter().flatten().min()
     }
 
     fn another_leads(&self) -> bool {
@@ -237,6 +249,7 @@ impl Driver {
             Action::Activated { epoch, .. } => self.activate(epoch).await?,
             Action::RoleChanged { role, epoch, leader } => {
                 info!(?role, %epoch, leader = leader.map(|id| id.0), "the quorum's role changed");
+                self.followed = leader.filter(|id| *id != self.config.node_id).or(self.followed);
                 if role != RoleName::Leader {
                     self.controller = None;
                     self.waiting.clear();
@@ -269,7 +282,7 @@ impl Driver {
     fn show(&self) {
         let (leader, voters) = (self.quorum.leader(), self.quorum.voters().current().clone());
         let leader_address = leader.and_then(|leader| self.peers.address(leader));
-        self.view.store(Arc::new(View { leader, leader_address, voters }));
+        self.view.send_replace(View { leader, leader_address, voters, kraft_version: self.kraft_version });
     }
 
     fn flushed(
@@ -296,8 +309,14 @@ impl Driver {
             cluster_id: self.config.cluster_id.clone(),
             broker: self.config.broker.clone(),
         };
-        self.controller =
-            Some((epoch, Controller::new(self.committed.clone(), config, self.env.clock.now())));
+        let now = self.env.clock.now();
+        let mut controller = Controller::new(self.committed.clone(), config, now);
+        // Its broker ran in the process of the controller before this one, which perhaps is gone.
+        let before = self.followed.take().and_then(|id| self.committed.brokers.get(id));
+        if let Some(broker) = before {
+            controller.handle_connection_closed(broker.id, broker.epoch, None, now);
+        }
+        self.controller = Some((epoch, controller));
         let is_new = self.committed.features.level(METADATA_VERSION) == 0;
         let formatted = self.bootstrap.clone();
         self.decide(Box::new(move |controller, _| {
@@ -328,6 +347,22 @@ impl Driver {
         Ok(())
     }
 
+    /// Does what the controller has to do by the clock, one thing at a time: what is left is due at once.
+    async fn look_after_brokers(&mut self) -> Result<(), FatalError> {
+        let now = self.env.clock.now();
+        if self.controller.as_ref().is_none_or(|(_, controller)| controller.deadline() > now) {
+            return Ok(());
+        }
+        self.decide(Box::new(|controller, now| {
+            let Decision { records, reply: fenced } = controller.handle_tick(now);
+            for broker in fenced {
+                info!(broker_id = broker.0, "a broker is fenced: its session has ended");
+            }
+            Decided { records, answer: Box::new(|| ()) }
+        }))
+        .await
+    }
+
     /// Hands what is committed now to the publisher.
     async fn commit(&mut self, high_watermark: Offset) -> Result<(), FatalError> {
         while self.committed.end() < high_watermark {
@@ -338,7 +373,7 @@ impl Driver {
                 return Err(FatalError::Apply(format!("no record at offset {from}")));
             };
             let (end, at) = (last.end, last.timestamp);
-            self.kraft_version = metadata_log::kraft_version(&batches).unwrap_or(self.kraft_version);
+            self.learn_kraft_version(metadata_log::kraft_version(&batches));
             let records: Vec<_> = batches.into_iter().flat_map(|batch| batch.records).collect();
             let (image, delta) =
                 self.committed.apply(&records, end).map_err(|error| FatalError::Apply(error.to_string()))?;
@@ -348,6 +383,13 @@ impl Driver {
         }
         self.answer();
         self.snapshot_if_due()
+    }
+
+    fn learn_kraft_version(&mut self, told: Option<i16>) {
+        if let Some(level) = told.filter(|level| *level != self.kraft_version) {
+            self.kraft_version = level;
+            self.show();
+        }
     }
 
     fn answer(&mut self) {

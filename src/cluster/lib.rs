@@ -13,12 +13,14 @@
 mod answering;
 mod boot;
 mod cluster;
+mod controller_peer;
 mod controller_registration;
 mod convert;
 mod description;
 mod driver;
 mod error;
 mod flusher;
+mod lifecycle;
 mod metadata_log;
 mod newcomer;
 mod peers;
@@ -27,7 +29,6 @@ mod questions;
 mod quorum_state;
 #[cfg(test)]
 mod quorum_tests;
-mod registration;
 mod snapshot;
 #[cfg(test)]
 mod tests;
@@ -37,7 +38,7 @@ pub use boot::{Boot, boot};
 pub use cluster::{Cluster, Config, QuorumConfig};
 pub use description::{QuorumDescription, QuorumReplica};
 pub use error::{BootError, ClusterError, FatalError};
+pub use lifecycle::{Lifecycle, RegistrationError};
 pub use metadata_log::topic_partition as metadata_partition;
 pub use newcomer::{Beginning, Newcomer, directory_id, has_log, is_empty};
 pub use quorum::{Config as Timing, Endpoint, FormationError};
-pub use registration::{RegistrationError, register};

@@ -334,7 +334,7 @@ fn a_power_cut_while_the_cluster_forms_changes_nobodys_identity() {
             }
             let end = trio.decide(&ALL).await;
             trio.applied(&ALL, end).await;
-            let voters = trio.cluster(1).expect("it runs").view.load().voters.clone();
+            let voters = trio.cluster(1).expect("it runs").view.borrow().voters.clone();
             for id in ALL {
                 let me = trio.cluster(id).expect("it runs").place.me;
                 assert!(voters.contains(&me), "seed {seed}: {me:?} is none of {voters:?}");
@@ -437,7 +437,7 @@ fn a_voter_whose_disk_was_replaced_follows_and_does_not_vote() {
         trio.start(struck);
         trio.applied(&ALL, trio.decide(&without(struck)).await).await;
         let cluster = trio.cluster(struck).expect("it runs");
-        assert!(!cluster.view.load().voters.contains(&cluster.place.me));
+        assert!(!cluster.view.borrow().voters.contains(&cluster.place.me));
         let described = trio.cluster(trio.leader_of(&ALL).await).expect("it runs").describe_quorum().await;
         let observers = described.expect("it leads").observers;
         assert_eq!(observers.iter().map(|observer| observer.id.0).collect::<Vec<_>>(), [struck]);

@@ -72,7 +72,8 @@ impl Case {
             upkeep,
             replicas: replication::ReplicasConfig::default(),
         };
-        let replication = Replication::start(&env, config, vec![folder], &closing);
+        let folders = vec![folder];
+        let replication = Replication::start(&env, config, folders.clone(), &closing);
         let shards = Shards::start(&env, shards::Config::new(ME), replication.clone(), &closing);
         let config = Config {
             node_id: ME,
@@ -82,8 +83,9 @@ impl Case {
             quorum: QuorumConfig::default(),
         };
         let (tell, fatal) = oneshot::channel();
-        let cluster = Cluster::start(&env, config, boot, replication.clone(), shards, closing, tell);
-        let epoch = register(&cluster, registration(&env)).await.expect("registered");
+        let cluster = Cluster::start(&env, config, boot, replication.clone(), shards, closing.clone(), tell);
+        let mut lifecycle = Lifecycle::start(&env, &cluster, registration(&env), folders, closing);
+        let epoch = lifecycle.join().await.expect("registered");
         Ok((Self { cluster, replication, clock: env.clock, fatal }, epoch))
     }
 
@@ -376,11 +378,11 @@ fn the_quorum_goes_on_while_partitions_are_opened() {
         node.set_disk_latency(Duration::from_millis(5)..Duration::from_millis(50));
         let creations = async {
             let (first, second) =
-                tokio::join!(case.cluster.decide(create("a", 1)), case.cluster.decide(create("bb", 1)));
+                tokio::join!(case.cluster.decide(create("a", 20)), case.cluster.decide(create("bb", 1)));
             first.and(second)
         };
         let commits = async {
-            while high_watermark().await.0 < before.0 + 4 {
+            while high_watermark().await.0 < before.0 + 23 {
                 case.clock.sleep(Duration::from_millis(1)).await;
             }
             assert!(case.cluster.image().topics.is_empty(), "committed, and not open yet");

@@ -1,5 +1,6 @@
-//! The core's questions and answers as Kafka's messages, and back: Vote, BeginQuorumEpoch, EndQuorumEpoch, and Fetch and
-//! FetchSnapshot of the metadata log.
+//! What nodes ask each other as Kafka's messages, and back. Of the quorum: Vote, BeginQuorumEpoch, EndQuorumEpoch, and
+//! Fetch and FetchSnapshot of the metadata log. Of the active controller: BrokerRegistration, BrokerHeartbeat,
+//! AlterPartition and AssignReplicasToDirs.
 //!
 //! They stand in this room because a message says more than the core does: the cluster's id, the topic, where nodes are
 //! reached, the bytes of records and snapshots are the driver's, and both directions of an API are best read in one
@@ -8,9 +9,13 @@
 //! Invariants: a message that is about anything but the metadata log is refused or nobody's; numbers of a peer are
 //! handed on as they came, for the core checks them.
 //!
-//! Kafka: `RaftUtil`, `KafkaRaftClient.handleVoteRequest` and its kin; KIP-595, 630, 853, 996, 1166.
+//! Kafka: `RaftUtil`, `KafkaRaftClient.handleVoteRequest` and its kin, `ControllerApis`; KIP-595, 630, 631, 853, 996, 1166.
 
+pub(crate) mod alter_partition;
+mod assign_replicas_to_dirs;
 mod begin_quorum_epoch;
+mod broker_heartbeat;
+mod broker_registration;
 mod end_quorum_epoch;
 mod fetch;
 mod fetch_snapshot;
@@ -22,7 +27,8 @@ mod vote;
 use std::fmt;
 
 use bytes::Bytes;
-use model::{ClusterId, ErrorCode, LeaderEpoch, NodeId, Uuid};
+use controller::{ConnectionId, Controller, Decision};
+use model::{ClusterId, ErrorCode, Instant, LeaderEpoch, NodeId, Uuid};
 use protocol::{FromWire, Request, StrBytes, ToWire, messages};
 use quorum::{CurrentLeader, Endpoint, ReplicaKey, Response};
 
@@ -92,6 +98,34 @@ pub(crate) trait QuorumApi: Request + Send + 'static {
 
     /// What a peer answers; none where it is refused as a whole, or is not about the metadata log.
     fn hear(response: Self::Response) -> Option<Answer>;
+}
+
+/// One of the APIs that brokers ask the active controller by: a command of the controller, as Kafka's messages.
+pub(crate) trait ControllerApi: Send + Sized + 'static {
+    type Request: Request<Response: Send> + Send + 'static;
+    /// What the controller says, as far as the response tells it.
+    type Reply: Send + 'static;
+
+    /// Carries it out.
+    fn decide(self, controller: &mut Controller, now: Instant) -> Decision<Result<Self::Reply, ErrorCode>>;
+
+    /// The request for a controller that speaks `version`.
+    fn ask(self, version: i16) -> Self::Request;
+
+    /// What a broker's request asks for.
+    ///
+    /// # Errors
+    /// The code that the whole response gets.
+    fn read(request: &Self::Request, connection: ConnectionId) -> Result<Self, ErrorCode>;
+
+    /// The response, which says the same in all versions.
+    fn answer(result: Result<Self::Reply, ErrorCode>) -> <Self::Request as Request>::Response;
+
+    /// What a controller answers.
+    ///
+    /// # Errors
+    /// The code of the whole response.
+    fn hear(response: <Self::Request as Request>::Response) -> Result<Self::Reply, ErrorCode>;
 }
 
 const TOPIC: &str = "__cluster_metadata";

@@ -122,7 +122,8 @@ pub(crate) fn listeners(layers: &Layers<'_>, roles: Roles) -> Result<Vec<Listene
     let told = advertised(layers, &bound, must_listen)?;
     let listeners: Vec<Listener> =
         bound.into_iter().map(|endpoint| listener(endpoint, told.as_deref(), is_controller)).collect();
-    let needs_controller = !controllers.is_empty() || roles == Roles::Controller;
+    let votes_with_others = layers.list("controller.quorum.voters").len() > 1;
+    let needs_controller = votes_with_others || !controllers.is_empty() || roles == Roles::Controller;
     if needs_controller && !listeners.iter().any(|each| is_controller(&each.name)) {
         return Err(ListenerError::NoController);
     }

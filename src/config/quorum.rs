@@ -42,9 +42,6 @@ impl Quorum {
         if !voters.is_empty() && !voters.keys().any(|id| i64::from(id.0) == node_id) {
             return Err(ConfigError::NotAVoter { node_id, voters: list.join(",") });
         }
-        if voters.len() > 1 && roles == Roles::Combined {
-            return Err(ConfigError::OtherVoters(list.join(",")));
-        }
         let bootstrap_servers = match roles {
             Roles::Controller => layers.list("controller.quorum.bootstrap.servers"),
             Roles::Combined => Vec::new(),

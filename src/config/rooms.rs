@@ -6,6 +6,7 @@ use std::time::Duration;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use api::Side;
 use cluster::Config as ClusterConfig;
 use controller::{ConnectionId, Registration, SUPPORTED_FEATURES};
 use env::Env;
@@ -24,16 +25,19 @@ const FLUSH_CHECK_MAX: Duration = Duration::from_secs(1);
 const STOP_WAIT: Duration = Duration::from_secs(5);
 
 impl Config {
-    /// The server's: listeners and their limits.
-    pub(crate) fn server(&self) -> server::Config {
+    /// The server's on one side: listeners and their limits.
+    pub(crate) fn server(&self, side: Side) -> server::Config {
         let layers = self.broker.layers();
         let count = |name| usize::try_from(layers.integer(name)).unwrap_or_default();
         let endpoint = |listener: &super::Listener| Endpoint {
             name: listener.name.clone(),
             address: listener.bind.to_string(),
         };
+        let is_meant =
+            |listener: &&super::Listener| listener.for_controllers.is_some() == (side == Side::Controller);
+        let listeners = self.listeners.iter().filter(is_meant);
         server::Config {
-            listeners: self.listeners.iter().map(endpoint).collect(),
+            listeners: listeners.map(endpoint).collect(),
             connections_max: count("max.connections"),
             connections_per_ip_max: count("max.connections.per.ip"),
             connections_per_ip_overrides: self.connections_per_ip.clone(),

@@ -15,7 +15,7 @@ use protocol::records::metadata::MetadataRecord;
 
 use crate::mutant::Mutant;
 use crate::partition_changes::Moves;
-use crate::{AlterPartitionError, BrokerError, Controller, Decision, change};
+use crate::{AlterPartitionError, BrokerError, ConnectionId, Controller, Decision, change};
 
 /// What a broker asks for the partitions that it leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +57,11 @@ pub struct AlteredPartition {
 }
 
 impl Controller {
+    /// Whether a broker's AlterPartition may be carried out that came in on this connection: it has not used a later one.
+    pub fn takes_changes_from(&mut self, id: NodeId, epoch: BrokerEpoch, connection: ConnectionId) -> bool {
+        self.sessions.alters(id, epoch, connection)
+    }
+
     /// Decides on new ISRs, in the order of the request.
     pub fn alter_partition(
         &self,

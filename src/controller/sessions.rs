@@ -3,7 +3,9 @@
 //! A session ends when its broker was silent for `broker.session.timeout.ms`, or when its connection closed and it did
 //! not come back on another one within [`RECONNECT_TIME`]: a process that was killed is gone at once, while a
 //! connection that was reset must not move a thousand leaders. A broker that was unfenced when this controller began
-//! has a session from that moment on, or one that died in between would never be fenced (KAFKA-18138).
+//! has a session from that moment on, or one that died in between would never be fenced (KAFKA-18138). The broker in the
+//! controller's own process lives as long as the controller does: a process that was stopped for a while must not find
+//! that it has fenced itself.
 //!
 //! Kafka: `BrokerHeartbeatManager`, `BrokerHeartbeatTracker`; KIP-631.
 
@@ -37,6 +39,8 @@ pub(crate) struct Session {
     connection: Option<ConnectionId>,
     /// When that connection closed.
     closed: Option<Instant>,
+    /// Where its last AlterPartition came in.
+    altering: Option<ConnectionId>,
     /// The last metadata record that it said it has.
     pub(crate) metadata_offset: Offset,
     /// All brokers must have this record before it may stop.
@@ -67,6 +71,7 @@ impl Session {
             heard: now,
             connection: None,
             closed: None,
+            altering: None,
             metadata_offset: Offset(-1),
             shutdown: Shutdown::No,
         }
@@ -78,6 +83,9 @@ impl Session {
     }
 
     fn ends_at(&self, timeout: Duration) -> Instant {
+        if self.connection == Some(ConnectionId::LOCAL) {
+            return Instant(u64::MAX);
+        }
         let silent = self.heard.plus(timeout);
         self.closed.map_or(silent, |closed| silent.min(closed.plus(RECONNECT_TIME)))
     }
@@ -133,6 +141,17 @@ impl Sessions {
         if let Some(session) = session.filter(|session| session.connection == connection) {
             session.closed.get_or_insert(now);
         }
+    }
+
+    /// Whether an AlterPartition that came in there is the latest of its broker's run: one on an older connection was given
+    /// up, and must not be carried out after the ones behind it.
+    pub(crate) fn alters(&mut self, id: NodeId, epoch: BrokerEpoch, connection: ConnectionId) -> bool {
+        let Some(session) = self.by_broker.get_mut(&id).filter(|session| session.epoch == epoch) else {
+            return true;
+        };
+        let is_latest = session.altering.is_none_or(|latest| latest <= connection);
+        session.altering = session.altering.max(Some(connection));
+        is_latest
     }
 
     /// Whether a broker was heard of since this controller began.

@@ -92,13 +92,11 @@ impl SecurityProtocol {
         }
     }
 
-    fn from_code(code: i16) -> Self {
-        match code {
-            1 => Self::Ssl,
-            2 => Self::SaslPlaintext,
-            3 => Self::SaslSsl,
-            _ => Self::Plaintext,
-        }
+    /// The one of this number.
+    pub fn of_code(code: i16) -> Option<Self> {
+        [Self::Plaintext, Self::Ssl, Self::SaslPlaintext, Self::SaslSsl]
+            .into_iter()
+            .find(|protocol| *protocol as i16 == code)
     }
 }
 
@@ -176,7 +174,8 @@ impl Endpoint {
             listener: record.name.clone(),
             host: record.host.clone(),
             port: record.port,
-            protocol: SecurityProtocol::from_code(record.security_protocol),
+            protocol: SecurityProtocol::of_code(record.security_protocol)
+                .unwrap_or(SecurityProtocol::Plaintext),
         }
     }
 

@@ -49,11 +49,19 @@ pub(crate) async fn serve<H: Handler>(context: &Context<H>, link: Link) {
         active: AtomicU64::new(context.clock.now().0),
         is_handling: AtomicBool::new(false),
     };
+    let mut session = context.handler.session(&context.listener, peer);
     tokio::select! {
         biased;
-        () = connection.run(&mut *reader, &mut *writer) => {}
+        () = connection.run(&mut session, &mut *reader, &mut *writer) => {}
         () = connection.idle() => debug!(%peer, "connection closed: idle"),
         () = connection.stopped() => debug!(%peer, "connection closed: the node stops"),
+    }
+    // The peer is to know at once, whatever its end means here.
+    drop((reader, writer));
+    tokio::select! {
+        biased;
+        () = context.stop.cancelled() => {}
+        () = context.handler.closed(session) => {}
     }
 }
 
@@ -62,19 +70,27 @@ struct Broken;
 
 impl<H: Handler> Connection<'_, H> {
     /// Runs requests first, then sends what they gave: all answers at hand leave together.
-    async fn run(&self, reader: &mut dyn FrameReader, writer: &mut dyn FrameWriter) {
-        let _ended = tokio::try_join!(biased; self.run_requests(reader), self.send_answers(writer));
+    async fn run(
+        &self,
+        session: &mut H::Session,
+        reader: &mut dyn FrameReader,
+        writer: &mut dyn FrameWriter,
+    ) {
+        let _ended = tokio::try_join!(biased; self.run_requests(session, reader), self.send_answers(writer));
     }
 
-    async fn run_requests(&self, reader: &mut dyn FrameReader) -> Result<(), Broken> {
-        let mut session = self.context.handler.session(&self.context.listener, self.peer);
+    async fn run_requests(
+        &self,
+        session: &mut H::Session,
+        reader: &mut dyn FrameReader,
+    ) -> Result<(), Broken> {
         let mut frames = Vec::new();
         let result = loop {
             match self.receive(reader, &mut frames).await {
                 Ok(()) => {}
                 Err(result) => break result,
             }
-            if !self.handle_all(&mut session, &mut frames).await {
+            if !self.handle_all(session, &mut frames).await {
                 break Ok(());
             }
         };

@@ -14,6 +14,12 @@ pub trait Handler: Send + Sync + 'static {
     /// A connection begins, by the listener of that name.
     fn session(&self, listener: &str, peer: SocketAddr) -> Self::Session;
 
+    /// A connection has ended, and not because this node stops.
+    fn closed(&self, session: Self::Session) -> impl Future<Output = ()> + Send {
+        drop(session);
+        std::future::ready(())
+    }
+
     /// Handles one request up to its ordered point: the connection's next request starts after that.
     fn handle(&self, session: &mut Self::Session, frame: Bytes) -> impl Future<Output = Outcome> + Send;
 }

@@ -14,6 +14,10 @@ impl Handler for Node {
         Self::session(self, listener, peer)
     }
 
+    async fn closed(&self, session: Session) {
+        self.close_session(session).await;
+    }
+
     async fn handle(&self, session: &mut Session, frame: Bytes) -> Outcome {
         outcome(api::handle(self, session, frame).await)
     }

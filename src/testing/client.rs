@@ -25,11 +25,17 @@ pub(crate) struct Client {
     link: Option<Link>,
     frames: VecDeque<Bytes>,
     correlation_id: i32,
+    address: String,
 }
 
 impl Client {
     pub(crate) fn new(shared: &Shared) -> Self {
-        Self { env: shared.env.clone(), link: None, frames: VecDeque::new(), correlation_id: 0 }
+        Self::at(shared.env.clone(), ADDRESS)
+    }
+
+    /// A client of the broker there.
+    pub(crate) fn at(env: Env, address: &str) -> Self {
+        Self { env, link: None, frames: VecDeque::new(), correlation_id: 0, address: address.to_owned() }
     }
 
     /// Sends a request and waits for its answer.
@@ -107,7 +113,7 @@ impl Client {
     async fn connect(&mut self, deadline: Instant) -> Result<(), Lost> {
         if self.link.is_none() {
             let connected =
-                timeout(&*self.env.clock, deadline, self.env.net.connect(ADDRESS, FRAME_BYTES_MAX));
+                timeout(&*self.env.clock, deadline, self.env.net.connect(&self.address, FRAME_BYTES_MAX));
             self.link = connected.await.and_then(Result::ok);
         }
         self.link.as_ref().map(drop).ok_or(Lost)

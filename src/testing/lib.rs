@@ -16,6 +16,8 @@ mod ledger;
 mod nemesis;
 mod producer;
 mod simulation;
+#[cfg(test)]
+mod trio;
 
 pub use cluster::{Summary, simulate_cluster};
 pub use nemesis::Fault;

@@ -126,7 +126,8 @@ impl Driver {
         let delta = since(&self.committed, &image, delta);
         info!(end = %id.end, epoch = %id.epoch, bytes = size, "a metadata snapshot was fetched");
         self.publisher.publish(image.clone(), delta);
-        (self.committed, self.kraft_version) = (image, found.kraft_version);
+        self.committed = image;
+        self.learn_kraft_version(Some(found.kraft_version));
         self.bytes_since_snapshot = 0;
         self.quorum.handle_snapshot_installed(self.env.clock.now(), id, size, found.voters);
         self.remove_old_snapshots()

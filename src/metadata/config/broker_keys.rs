@@ -214,21 +214,21 @@ pub static BROKER_KEYS: &[ConfigKey] = broker_keys! {
     "How long a follower waits for an answer, in milliseconds.";
 "replica.socket.receive.buffer.bytes" Int "65536" Any, ReadOnly, Later =>
     "The receive buffer of a follower's socket, in bytes.";
-"auto.leader.rebalance.enable" Boolean "true" Any, ReadOnly, Later =>
+"auto.leader.rebalance.enable" Boolean "true" Any, ReadOnly, Used =>
     "Whether leadership goes back to the preferred replicas by itself.";
-"leader.imbalance.check.interval.seconds" Long "300" AtLeast(1), ReadOnly, Later =>
+"leader.imbalance.check.interval.seconds" Long "300" AtLeast(1), ReadOnly, Used =>
     "How often it is looked for leaders that should move back, in seconds.";
-"controlled.shutdown.enable" Boolean "true" Any, ReadOnly, Later =>
+"controlled.shutdown.enable" Boolean "true" Any, ReadOnly, Used =>
     "Whether a node that is stopped hands its leaderships over first.";
 "request.timeout.ms" Int "30000" Any, ReadOnly, Later =>
     "How long this node waits for an answer of another one, in milliseconds.";
 
 // Brokers and controllers
-"broker.heartbeat.interval.ms" Int "2000" Any, ReadOnly, Later =>
+"broker.heartbeat.interval.ms" Int "2000" Any, ReadOnly, Used =>
     "How often a broker tells the controller that it is alive, in milliseconds.";
-"broker.session.timeout.ms" Int "9000" Any, ReadOnly, Later =>
+"broker.session.timeout.ms" Int "9000" Any, ReadOnly, Used =>
     "A broker that has not been heard of for this long is fenced, in milliseconds.";
-"initial.broker.registration.timeout.ms" Int "60000" Any, ReadOnly, Later =>
+"initial.broker.registration.timeout.ms" Int "60000" Any, ReadOnly, Used =>
     "How long a broker tries to register at start before it gives up, in milliseconds.";
 "controller.quorum.voters" List "" Voters, ReadOnly, Used =>
     "The controllers that vote, as ID@HOST:PORT, separated by commas. A single node needs none.";

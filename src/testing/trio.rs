@@ -1,0 +1,203 @@
+//! Three whole nodes, each broker and controller: whether they find each other, and notice who is gone and back.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use env::Env;
+use model::Instant;
+use ottla::assemble;
+use ottla::config::{Config, Sources};
+use protocol::messages::{DescribeClusterRequest, DescribeClusterResponse};
+use sim::{Node, World};
+use tokio_util::sync::CancellationToken;
+
+use crate::client::Client;
+
+const ALL: [i32; 3] = [1, 2, 3];
+const VERSION: i16 = 2;
+const BROKERS: i8 = 1;
+const CONTROLLERS: i8 = 2;
+const PATIENCE: Duration = Duration::from_secs(30);
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// What a broker has to come back on another connection, and what it takes to see that it did not.
+const FENCED_WITHIN: Duration = Duration::from_millis(300);
+/// As long as a follower waits for its leader, and two elections.
+const REPLACED_WITHIN: Duration = Duration::from_secs(4);
+
+struct Trio {
+    world: World,
+    operator: Env,
+    machines: Vec<Node>,
+    processes: Mutex<Vec<Process>>,
+}
+
+/// One run of a node.
+#[derive(Clone, Default)]
+struct Process {
+    stop: CancellationToken,
+    ended: Arc<Mutex<Option<Result<(), String>>>>,
+}
+
+impl Trio {
+    fn new(seed: u64) -> Self {
+        let world = World::new(seed);
+        let operator = world.node("operator").boot();
+        let machines = ALL.iter().map(|id| world.node(&format!("n{id}"))).collect();
+        Self { world, operator, machines, processes: Mutex::new(vec![Process::default(); ALL.len()]) }
+    }
+
+    fn machine(&self, id: i32) -> &Node {
+        &self.machines[id as usize - 1]
+    }
+
+    fn start(&self, id: i32) {
+        let (env, process) = (self.machine(id).boot(), Process::default());
+        let told = Sources { set: settings(id), ..Sources::default() };
+        let config = Config::load(&told).expect("the settings are valid");
+        let Process { stop, ended } = process.clone();
+        self.machine(id).run(async move {
+            let result = assemble::run_in(env, config, stop).await.map_err(|error| error.to_string());
+            *ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        });
+        self.processes.lock().unwrap_or_else(PoisonError::into_inner)[id as usize - 1] = process;
+    }
+
+    fn start_all(&self) {
+        for id in ALL {
+            self.start(id);
+        }
+    }
+
+    fn process(&self, id: i32) -> Process {
+        self.processes.lock().unwrap_or_else(PoisonError::into_inner)[id as usize - 1].clone()
+    }
+
+    /// SIGTERM; how long the process took to end, in order.
+    async fn stop(&self, id: i32) -> Duration {
+        let (process, since) = (self.process(id), self.now());
+        process.stop.cancel();
+        let ended = self.until("end", async || process.ended.lock().expect("no panic").clone()).await;
+        assert_eq!(ended, Ok(()), "node {id}");
+        let took = self.now().since(since);
+        self.machine(id).kill();
+        took
+    }
+
+    fn now(&self) -> Instant {
+        self.operator.clock.now()
+    }
+
+    async fn until<T>(&self, what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
+        let end = self.now().plus(PATIENCE);
+        loop {
+            if let Some(found) = probe().await {
+                return found;
+            }
+            assert!(self.now() < end, "no {what} within {PATIENCE:?}");
+            self.operator.clock.sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    async fn describe(&self, id: i32, of: i8) -> Option<DescribeClusterResponse> {
+        let port = if of == BROKERS { 9092 } else { 9093 };
+        let mut client = Client::at(self.operator.clone(), &format!("n{id}:{port}"));
+        let request =
+            DescribeClusterRequest::default().with_endpoint_type(of).with_include_fenced_brokers(true);
+        client.call(VERSION, &request).await.ok()
+    }
+
+    /// The brokers that a node knows, and whether each is fenced.
+    async fn brokers(&self, id: i32) -> Option<Vec<(i32, bool)>> {
+        let described = self.describe(id, BROKERS).await?;
+        Some(described.brokers.iter().map(|broker| (broker.broker_id.0, broker.is_fenced)).collect())
+    }
+
+    /// Waits until these nodes all say that these brokers are fenced, and the others not.
+    async fn until_fenced(&self, told_by: &[i32], fenced: &[i32]) {
+        let expected: Vec<_> = ALL.into_iter().map(|id| (id, fenced.contains(&id))).collect();
+        for id in told_by {
+            let is_so = async || self.brokers(*id).await.filter(|brokers| *brokers == expected);
+            self.until(&format!("{expected:?} at node {id}"), is_so).await;
+        }
+    }
+
+    async fn leader(&self, told_by: i32) -> i32 {
+        let known = async || {
+            let leader = self.describe(told_by, CONTROLLERS).await?.controller_id.0;
+            (leader > 0).then_some(leader)
+        };
+        self.until("leader", known).await
+    }
+}
+
+fn settings(id: i32) -> Vec<String> {
+    vec![
+        format!("node.id={id}"),
+        format!("listeners=PLAINTEXT://n{id}:9092,CONTROLLER://n{id}:9093"),
+        "controller.listener.names=CONTROLLER".to_owned(),
+        "controller.quorum.voters=1@n1:9093,2@n2:9093,3@n3:9093".to_owned(),
+        "log.dirs=/data".to_owned(),
+    ]
+}
+
+fn without(gone: i32) -> Vec<i32> {
+    ALL.into_iter().filter(|id| *id != gone).collect()
+}
+
+#[test]
+fn who_is_killed_is_fenced_at_once_and_unfenced_when_it_is_back() {
+    for seed in 0..2 {
+        let trio = Trio::new(seed);
+        trio.world.run(async {
+            trio.start_all();
+            trio.until_fenced(&ALL, &[]).await;
+            for killed in ALL {
+                let leads = trio.leader(ALL[0]).await == killed;
+                trio.machine(killed).kill();
+                let since = trio.now();
+                trio.until_fenced(&without(killed), &[killed]).await;
+                let (took, within) =
+                    (trio.now().since(since), if leads { REPLACED_WITHIN } else { FENCED_WITHIN });
+                assert!(took < within, "seed {seed}, node {killed}: {took:?}");
+                trio.start(killed);
+                trio.until_fenced(&ALL, &[]).await;
+            }
+        });
+    }
+}
+
+#[test]
+fn who_stops_in_order_is_fenced_before_it_is_gone() {
+    let trio = Trio::new(7);
+    trio.world.run(async {
+        trio.start_all();
+        trio.until_fenced(&ALL, &[]).await;
+        for stopped in ALL {
+            let took = trio.stop(stopped).await;
+            assert!(took < Duration::from_secs(2), "{took:?}");
+            let others = without(stopped);
+            assert!(trio.brokers(others[0]).await.expect("it runs").contains(&(stopped, true)));
+            trio.start(stopped);
+            trio.until_fenced(&ALL, &[]).await;
+        }
+    });
+}
+
+#[test]
+fn a_connection_that_breaks_fences_nobody() {
+    let trio = Trio::new(8);
+    trio.world.run(async {
+        trio.start_all();
+        trio.until_fenced(&ALL, &[]).await;
+        let leader = trio.leader(1).await;
+        for id in without(leader) {
+            trio.world.reset(trio.machine(id), trio.machine(leader));
+        }
+        let end = trio.now().plus(Duration::from_secs(2));
+        while trio.now() < end {
+            let brokers = trio.brokers(leader).await.expect("it runs");
+            assert!(brokers.iter().all(|(_, is_fenced)| !is_fenced), "{brokers:?}");
+            trio.operator.clock.sleep(LOOK_AGAIN).await;
+        }
+    });
+}
