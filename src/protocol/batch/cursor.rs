@@ -16,7 +16,14 @@ impl<'a> Cursor<'a> {
         self.0.len()
     }
 
+    /// Whether nothing is left but a zero.
+    #[inline]
+    pub(super) fn is_zero(&self) -> bool {
+        matches!(self.0, [0])
+    }
+
     /// The next `N` bytes, if they are there.
+    #[inline]
     pub(super) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (array, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
@@ -24,6 +31,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The next `count` bytes, if they are there.
+    #[inline]
     pub(super) fn take(&mut self, count: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;

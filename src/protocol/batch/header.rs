@@ -19,6 +19,8 @@ pub(super) const CRC: Range<usize> = 17..21;
 pub(super) const ATTRIBUTES: Range<usize> = 21..23;
 pub(super) const MAX_TIMESTAMP: Range<usize> = 35..43;
 
+/// The least that a record takes: size, attributes, two deltas, key, value, header count, a byte each.
+const RECORD_BYTES_MIN: usize = 7;
 /// What the length field must be at least, in any version.
 const LENGTH_MIN_EVER: i32 = 14;
 /// Up to and with the magic, which stands there in every version.
@@ -98,6 +100,16 @@ impl BatchHeader {
                 last_offset_delta: self.last_offset_delta,
             }),
         }
+    }
+
+    /// Whether so many records can lie in `bytes`, not compressed.
+    ///
+    /// # Errors
+    /// [`BatchError::InvalidRecordCount`].
+    pub fn check_record_count(&self, bytes: usize) -> Result<(), BatchError> {
+        let count = self.record_count;
+        let fits = usize::try_from(count).is_ok_and(|count| count <= bytes / RECORD_BYTES_MIN);
+        if fits { Ok(()) } else { Err(BatchError::InvalidRecordCount { count, bytes }) }
     }
 
     /// Bytes of the whole batch, header and all.

@@ -43,6 +43,7 @@ mod iterate;
 mod records;
 mod setters;
 mod snappy;
+mod verify;
 
 pub use attributes::{Attributes, TimestampType};
 pub use builder::BatchBuilder;

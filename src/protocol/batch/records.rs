@@ -10,8 +10,6 @@ use model::{Offset, Sequence, Timestamp};
 use super::cursor::Cursor;
 use super::{Batch, BatchError, BatchHeader, Codec, RecordFault, TimestampType, decompress};
 
-/// The least that a record takes: size, attributes, two deltas, key, value, header count, a byte each.
-const RECORD_BYTES_MIN: usize = 7;
 /// The least that a header takes: two sizes.
 const RECORD_HEADER_BYTES_MIN: usize = 2;
 
@@ -28,11 +26,8 @@ impl<'a> Records<'a> {
             Codec::None => Cow::Borrowed(batch.payload()),
             codec => Cow::Owned(decompress(codec, batch.payload(), bytes_max)?),
         };
-        let count = batch.header.record_count;
-        if usize::try_from(count).is_ok_and(|count| count <= bytes.len() / RECORD_BYTES_MIN) {
-            return Ok(Self { header: batch.header, bytes });
-        }
-        Err(BatchError::InvalidRecordCount { count, bytes: bytes.len() })
+        batch.header.check_record_count(bytes.len())?;
+        Ok(Self { header: batch.header, bytes })
     }
 
     /// Walks the records in order. Ends after the first error.
@@ -128,7 +123,8 @@ fn read_record<'a>(header: &BatchHeader, cursor: &mut Cursor<'a>) -> Result<Reco
     })
 }
 
-fn record_timestamp(header: &BatchHeader, delta: i64) -> Result<Timestamp, RecordFault> {
+#[inline]
+pub(super) fn record_timestamp(header: &BatchHeader, delta: i64) -> Result<Timestamp, RecordFault> {
     match header.attributes.timestamp_type() {
         TimestampType::LogAppendTime => Ok(header.max_timestamp),
         TimestampType::CreateTime => {
@@ -138,7 +134,8 @@ fn record_timestamp(header: &BatchHeader, delta: i64) -> Result<Timestamp, Recor
 }
 
 // Kafka takes any negative size as null.
-fn nullable<'a>(cursor: &mut Cursor<'a>) -> Result<Option<&'a [u8]>, RecordFault> {
+#[inline]
+pub(super) fn nullable<'a>(cursor: &mut Cursor<'a>) -> Result<Option<&'a [u8]>, RecordFault> {
     match usize::try_from(cursor.varint()?) {
         Ok(size) => cursor.take(size).ok_or(RecordFault::Cut).map(Some),
         Err(_) => Ok(None),
@@ -153,7 +150,7 @@ pub struct Headers<'a> {
 }
 
 impl<'a> Headers<'a> {
-    fn read(mut cursor: Cursor<'a>) -> Result<Self, RecordFault> {
+    pub(super) fn read(mut cursor: Cursor<'a>) -> Result<Self, RecordFault> {
         let count = usize::try_from(cursor.varint()?).map_err(|_| RecordFault::HeaderCount)?;
         if count > cursor.left() / RECORD_HEADER_BYTES_MIN {
             return Err(RecordFault::HeaderCount);

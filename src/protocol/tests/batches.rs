@@ -95,6 +95,24 @@ proptest! {
     }
 
     #[test]
+    fn verifying_finds_what_reading_finds(
+        mut records in vec(written(), 1..20), at: prop::sample::Index, byte: u8, changed: bool,
+    ) {
+        for record in &mut records {
+            record.gap = 1;
+        }
+        let mut bytes = build(Codec::None, &records).to_vec();
+        if changed {
+            let at = HEADER_BYTES + at.index(bytes.len() - HEADER_BYTES);
+            bytes[at] = byte;
+        }
+        let batch = Batch::parse(&bytes).unwrap();
+        let read: Result<Vec<_>, _> = batch.records(BYTES_MAX).unwrap().iter().map(|r| r.map(|r| r.offset.0)).collect();
+        let has_no_gaps = |offsets: Vec<i64>| offsets.into_iter().eq((1000..).take(records.len()));
+        prop_assert_eq!(batch.verify_records().is_ok(), read.is_ok_and(has_no_gaps));
+    }
+
+    #[test]
     fn every_codec_gives_back_what_it_took(codec in codec(), bytes in vec(any::<u8>(), 0..100_000)) {
         let compressed = compress(codec, &bytes);
         prop_assert_eq!(decompress(codec, &compressed, bytes.len()), Ok(bytes));

@@ -60,6 +60,44 @@ fn what_no_client_may_write_is_an_invalid_record() {
     }
 }
 
+/// The batch that claims so many records.
+fn claiming(batch: &[u8], count: i32) -> Vec<u8> {
+    let mut batch = batch.to_vec();
+    batch[23..27].copy_from_slice(&(count - 1).to_be_bytes());
+    batch[57..60].copy_from_slice(&count.to_be_bytes()[..3]);
+    with_byte(&batch, 60, count.to_be_bytes()[3])
+}
+
+#[test]
+fn a_batch_has_the_records_that_it_claims() {
+    for count in [2, i32::MAX] {
+        assert_eq!(code(LogConfig::default(), &claiming(&records(1), count)), ErrorCode::InvalidRecord);
+    }
+    assert_eq!(code(LogConfig::default(), &claiming(&records(2), 1)), ErrorCode::InvalidRecord);
+    let mut compressed = BatchBuilder::new().codec(Codec::Lz4);
+    for value in 0..100 {
+        compressed.append(None, Some(&[value]), &[]);
+    }
+    assert_eq!(
+        code(LogConfig::default(), &claiming(&compressed.build(), i32::MAX)),
+        ErrorCode::InvalidRecord
+    );
+}
+
+#[test]
+fn records_that_are_not_compressed_are_whole_and_one_offset_after_the_other() {
+    let batch = records(2);
+    let (first, delta, size_of_second) = (61, 64, 61 + 1 + usize::from(batch[61] >> 1));
+    let wrong = [(first, batch[first] + 2), (delta, 2), (size_of_second, batch[size_of_second] - 2)];
+    for (at, byte) in wrong {
+        assert_eq!(
+            code(LogConfig::default(), &with_byte(&batch, at, byte)),
+            ErrorCode::InvalidRecord,
+            "byte {at}"
+        );
+    }
+}
+
 #[test]
 fn sizes_have_their_limits() {
     let batch = records(50);
