@@ -65,12 +65,13 @@ pub enum CloseReason {
 
 /// Handles one request up to its ordered point.
 pub async fn handle(node: &Node, session: &mut Session, mut frame: Bytes) -> Outcome {
-    let header = match protocol::decode_request_header(&mut frame) {
+    let mut header = match protocol::decode_request_header(&mut frame) {
         Ok(header) => header,
         Err(cause) => return Outcome::Close(CloseReason::Header(cause)),
     };
-    if let Some(client_id) = header.client_id.as_deref().filter(|id| *id != session.client_id) {
-        client_id.clone_into(&mut session.client_id);
+    // Taken out: a slice of the frame, whose memory is wanted while the request waits.
+    if let Some(client_id) = header.client_id.take().filter(|id| **id != *session.client_id) {
+        client_id.as_str().clone_into(&mut session.client_id);
     }
     session.until = node.env.clock.now().plus(CONTROLLER_WITHIN);
     debug!(
@@ -98,9 +99,7 @@ pub(crate) fn decode<R: Request>(header: &RequestHeader, body: Bytes) -> Result<
 }
 
 /// Encodes a reply, now or when it comes.
-pub(crate) fn outcome<R: Answer>(mut header: RequestHeader, reply: Reply<R>) -> Outcome {
-    // A slice of the frame, whose memory is wanted while the answer waits.
-    header.client_id = None;
+pub(crate) fn outcome<R: Answer>(header: RequestHeader, reply: Reply<R>) -> Outcome {
     match reply {
         Reply::Now(answer) => match encode(&header, answer) {
             Ok(chunks) => Outcome::Now(chunks),

@@ -3,6 +3,7 @@
 //! Kafka: `KafkaApis.handleJoinGroupRequest`, `JoinGroupRequest`, `JoinGroupResponse`; KIP-394, KIP-345, KIP-814.
 
 use coordinator::{Join, JoinReply, Protocol};
+use model::Uuid;
 use protocol::messages::join_group_response::JoinGroupResponseMember;
 use protocol::messages::{JoinGroupRequest, JoinGroupResponse};
 use protocol::{FromWire, StrBytes, ToWire};
@@ -17,13 +18,15 @@ pub(crate) async fn handle(
     request: JoinGroupRequest,
     version: i16,
 ) -> Reply<JoinGroupResponse> {
-    let join = lift(node, session, &request, version);
+    // The request ends here: while it waits for the others, the frame that it came in is wanted.
+    let join = lift(session, request, version, node.env.rng.uuid());
     let member_id = join.member_id.clone();
     let reply = node.shards.join(join).await;
     Reply::Now(lower(reply.unwrap_or_else(|error| JoinReply::refused(member_id, error.into())), version))
 }
 
-fn lift(node: &Node, session: &Session, request: &JoinGroupRequest, version: i16) -> Join {
+#[expect(clippy::needless_pass_by_value, reason = "nothing of the request must be kept")]
+fn lift(session: &Session, request: JoinGroupRequest, version: i16, fresh_id: Uuid) -> Join {
     // Version 0 has one timeout for both.
     let rebalance_ms = if version == 0 { request.session_timeout_ms } else { request.rebalance_timeout_ms };
     let protocols = request.protocols.iter().map(|protocol| Protocol {
@@ -43,7 +46,7 @@ fn lift(node: &Node, session: &Session, request: &JoinGroupRequest, version: i16
         rebalance_timeout: millis(rebalance_ms),
         member_id_required: version >= 4,
         skip_assignment: version >= 9,
-        fresh_id: node.env.rng.uuid(),
+        fresh_id,
     }
 }
 
@@ -73,11 +76,16 @@ fn lower(reply: JoinReply, version: i16) -> JoinGroupResponse {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
+    use controller::ConnectionId;
     use coordinator::{Generation, JoinMember};
     use model::ErrorCode;
+    use protocol::messages::join_group_request::JoinGroupRequestProtocol;
 
     use super::*;
-    use crate::testing::encodes;
+    use crate::Side;
+    use crate::testing::{encodes, requested};
 
     fn reply(version: i16) -> JoinReply {
         let member = JoinMember {
@@ -102,6 +110,25 @@ mod tests {
         encodes("JoinGroup", |version| {
             lower(JoinReply::refused("".into(), ErrorCode::MemberIdRequired), version)
         });
+    }
+
+    #[test]
+    fn a_member_that_waits_keeps_nothing_of_its_frame() {
+        let protocol = JoinGroupRequestProtocol::default()
+            .with_name(StrBytes::from_static_str("range"))
+            .with_metadata(bytes::Bytes::from(vec![7; 20_000]));
+        let request = JoinGroupRequest::default()
+            .with_group_id(protocol::messages::GroupId(StrBytes::from_static_str("group")))
+            .with_member_id(StrBytes::from_static_str("me"))
+            .with_group_instance_id(Some(StrBytes::from_static_str("me")))
+            .with_protocols(vec![protocol]);
+        let frame = requested(11, 9, &request);
+        let decoded = protocol::decode(9, frame.clone()).expect("a request");
+        let peer = SocketAddr::from(([127, 0, 0, 1], 1));
+        let session = Session::new("PLAINTEXT", peer, Side::Broker, ConnectionId(1));
+        let join = lift(&session, decoded, 9, Uuid::ZERO);
+        assert_eq!(join.protocols[0].metadata.len(), 20_000);
+        assert!(frame.is_unique());
     }
 
     #[test]

@@ -22,11 +22,14 @@ pub(crate) async fn handle(
     if version >= 5 && (request.protocol_type.is_none() || request.protocol_name.is_none()) {
         return Reply::Now(lower(SyncReply::refused(ErrorCode::InconsistentGroupProtocol)));
     }
-    let reply = node.shards.sync(lift(&request)).await;
+    // The request ends here: while it waits for the leader, the frame that it came in is wanted.
+    let sync = lift(request);
+    let reply = node.shards.sync(sync).await;
     Reply::Now(lower(reply.unwrap_or_else(|error| SyncReply::refused(error.into()))))
 }
 
-fn lift(request: &SyncGroupRequest) -> Sync {
+#[expect(clippy::needless_pass_by_value, reason = "nothing of the request must be kept")]
+fn lift(request: SyncGroupRequest) -> Sync {
     // A copy: the member would hold the whole frame as long as it lives.
     let copied = |assignment: &Bytes| Bytes::copy_from_slice(assignment);
     let assignments =
@@ -52,8 +55,25 @@ fn lower(reply: SyncReply) -> SyncGroupResponse {
 
 #[cfg(test)]
 mod tests {
+    use protocol::StrBytes;
+    use protocol::messages::sync_group_request::SyncGroupRequestAssignment;
+
     use super::*;
-    use crate::testing::encodes;
+    use crate::testing::{encodes, requested};
+
+    #[test]
+    fn a_member_that_waits_keeps_nothing_of_its_frame() {
+        let assignment = SyncGroupRequestAssignment::default()
+            .with_member_id(StrBytes::from_static_str("me"))
+            .with_assignment(Bytes::from(vec![7; 20_000]));
+        let request = SyncGroupRequest::default()
+            .with_protocol_name(Some(StrBytes::from_static_str("range")))
+            .with_assignments(vec![assignment]);
+        let frame = requested(14, 5, &request);
+        let sync = lift(protocol::decode(5, frame.clone()).expect("a request"));
+        assert_eq!(sync.assignments[0].1.len(), 20_000);
+        assert!(frame.is_unique());
+    }
 
     #[test]
     fn every_version_carries_the_answer() {

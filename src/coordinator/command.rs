@@ -70,6 +70,13 @@ pub struct Join {
     pub fresh_id: Uuid,
 }
 
+impl Protocol {
+    /// Memory that all of them take.
+    pub(crate) fn bytes_of(protocols: &[Self]) -> usize {
+        protocols.iter().map(|one| size_of::<Self>() + one.name.len() + one.metadata.len()).sum()
+    }
+}
+
 /// JoinGroup's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JoinReply {

@@ -55,12 +55,11 @@ impl Groups {
 
     fn admit(&self, join: &Join) -> Result<(), ErrorCode> {
         let sessions = self.config.session_timeout_min..=self.config.session_timeout_max;
-        let bytes = join.protocols.iter().map(|p| size_of::<Protocol>() + p.name.len() + p.metadata.len());
         if !(1..=Limits::GROUP_ID_BYTES_MAX).contains(&join.group_id.as_str().len()) {
             Err(ErrorCode::InvalidGroupId)
         } else if !sessions.contains(&join.session_timeout) {
             Err(ErrorCode::InvalidSessionTimeout)
-        } else if bytes.sum::<usize>() > Limits::GROUP_METADATA_BYTES_MAX {
+        } else if Protocol::bytes_of(&join.protocols) > Limits::GROUP_METADATA_BYTES_MAX {
             Err(ErrorCode::UnknownServerError)
         } else if !join.member_id.as_str().is_empty() && !self.by_id.contains_key(&join.group_id) {
             Err(ErrorCode::UnknownMemberId)

@@ -3,7 +3,7 @@
 //! Kafka: `GroupMetadataManager.classicGroupJoin`; KIP-345 (static members), KIP-394 (a member's id first), KIP-814 (a
 //! static leader that came back assigns nothing).
 
-use model::{ErrorCode, GroupInstanceId, MemberId};
+use model::{ErrorCode, GroupInstanceId, Limits, MemberId};
 
 use crate::command::{GroupState, Join, JoinReply, Token};
 use crate::member::{Member, new_member_id};
@@ -17,6 +17,8 @@ impl Turn<'_> {
         if !self.has_room_for(&join.member_id) {
             self.remove(&join.member_id);
             self.refuse_join(token, &MemberId::default(), ErrorCode::GroupMaxSizeReached);
+        } else if !self.has_memory_for(join) {
+            self.refuse_join(token, &join.member_id, ErrorCode::GroupMaxSizeReached);
         } else if !self.group.supports(&join.protocol_type, &join.protocols) {
             self.refuse_join(token, &join.member_id, ErrorCode::InconsistentGroupProtocol);
         } else if join.member_id.as_str().is_empty() {
@@ -43,6 +45,13 @@ impl Turn<'_> {
         }
     }
 
+    fn has_memory_for(&self, join: &Join) -> bool {
+        let members = &self.group.members;
+        let before = join.group_instance_id.as_ref().and_then(|instance| members.static_id(instance));
+        let bytes = members.bytes_with(before.unwrap_or(&join.member_id), &join.protocols);
+        bytes <= Limits::GROUP_BYTES_MAX
+    }
+
     fn join_new(&mut self, join: &Join, token: Token) {
         let member_id = new_member_id(join);
         let instance = join.group_instance_id.as_ref();
@@ -57,7 +66,11 @@ impl Turn<'_> {
     }
 
     fn require_member_id(&mut self, join: &Join, member_id: MemberId, token: Token) {
-        if self.group.pending_join.len() >= model::Limits::GROUP_PENDING_MEMBERS_MAX {
+        let pending = self.group.pending_join.len();
+        // An id begins with the client's own, which may be long.
+        if pending >= Limits::GROUP_PENDING_MEMBERS_MAX
+            || pending * member_id.as_str().len() > Limits::GROUP_BYTES_MAX
+        {
             return self.refuse_join(token, &MemberId::default(), ErrorCode::GroupMaxSizeReached);
         }
         self.refuse_join(token, &member_id, ErrorCode::MemberIdRequired);

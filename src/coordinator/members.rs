@@ -1,7 +1,7 @@
 //! The members of one group, and what must be known of all of them at once.
 //!
 //! Invariants: `by_instance` names exactly the static members; `joining` counts those with a waiting JoinGroup;
-//! `supported` counts, for each protocol, the members that have it.
+//! `supported` counts, for each protocol, the members that have it; `bytes` is what all protocols take.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,6 +18,7 @@ pub(crate) struct Members {
     by_instance: BTreeMap<GroupInstanceId, MemberId>,
     joining: usize,
     supported: BTreeMap<Text, usize>,
+    bytes: usize,
 }
 
 impl Members {
@@ -50,6 +51,12 @@ impl Members {
         self.by_instance.get(instance)
     }
 
+    /// Memory that all protocols take, with these in the place of the member's own, if it is one.
+    pub(crate) fn bytes_with(&self, member_id: &MemberId, protocols: &[Protocol]) -> usize {
+        let own = self.get(member_id).map_or(0, |member| Protocol::bytes_of(&member.protocols));
+        self.bytes - own + Protocol::bytes_of(protocols)
+    }
+
     /// How many wait for the answer to a JoinGroup.
     pub(crate) fn joining(&self) -> usize {
         self.joining
@@ -62,6 +69,7 @@ impl Members {
         }
         self.joining += usize::from(member.awaiting_join.is_some());
         self.count(&member.protocols, 1);
+        self.bytes += Protocol::bytes_of(&member.protocols);
         self.by_id.insert(member.id.clone(), member);
     }
 
@@ -72,11 +80,13 @@ impl Members {
         }
         self.joining -= usize::from(member.awaiting_join.is_some());
         self.count(&member.protocols, -1);
+        self.bytes -= Protocol::bytes_of(&member.protocols);
         Some(member)
     }
 
     /// Takes what a rejoining member says of itself.
     pub(crate) fn update(&mut self, member_id: &MemberId, join: &Join) {
+        self.bytes = self.bytes_with(member_id, &join.protocols);
         let Some(mut member) = self.by_id.remove(member_id) else { return };
         self.count(&member.protocols, -1);
         self.count(&join.protocols, 1);

@@ -24,6 +24,8 @@ impl Limits {
     pub const DECOMPRESSED_BYTES_MAX: usize = 128 << 20;
     /// A file read back whole: checkpoints, properties.
     pub const SMALL_FILE_BYTES_MAX: usize = 64 << 20;
+    /// An answer of one frame; records are read from files and do not count. Clients take 100 MiB unless told otherwise.
+    pub const ANSWER_BYTES_MAX: usize = 256 << 20;
     /// Records of the metadata log, or a piece of a snapshot of it, in one answer; a larger batch is sent alone.
     pub const METADATA_FETCH_BYTES: usize = 1 << 20;
     /// A snapshot of the metadata, which only this cluster's own records make large.
@@ -41,6 +43,9 @@ impl Limits {
     pub const GROUP_ID_BYTES_MAX: usize = i16::MAX as usize;
     /// Memory that the protocols and the metadata of a group's member may take (Kafka has only the frame's limit).
     pub const GROUP_METADATA_BYTES_MAX: usize = 1 << 20;
+    /// Memory that the protocols of all members of a group may take: many times what its record may hold, so that no group
+    /// that can become stable is refused.
+    pub const GROUP_BYTES_MAX: usize = 16 << 20;
     /// Bytes of all assignments together that a group's leader may send.
     pub const GROUP_ASSIGNMENT_BYTES_MAX: usize = 16 << 20;
     /// Members of one group that were told their id and have not come back with it.

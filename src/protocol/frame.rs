@@ -10,6 +10,7 @@
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use kafka_protocol::protocol::{Encodable, StrBytes};
+use model::Limits;
 
 use crate::schema::ApiSpec;
 use crate::tables::api;
@@ -52,7 +53,7 @@ pub enum FrameError {
         /// What the encoder says.
         source: anyhow::Error,
     },
-    /// The frame would be larger than its length field can say.
+    /// The frame would be larger than anyone takes: a short request may ask for the same thing many times.
     #[error("a frame of {0} bytes")]
     TooLarge(usize),
 }
@@ -77,7 +78,7 @@ pub fn decode_request_header(frame: &mut Bytes) -> Result<RequestHeader, FrameEr
 /// A whole response frame, its length in front.
 ///
 /// # Errors
-/// Where `message` has a value that the version cannot carry, or the frame would not fit its length field.
+/// Where `message` has a value that the version cannot carry, or the frame would be larger than `Limits::ANSWER_BYTES_MAX`.
 pub fn encode_response(
     correlation_id: i32,
     api_key: i16,
@@ -105,7 +106,7 @@ pub fn encode_request(header: &RequestHeader, message: &impl Encodable) -> Resul
 /// A whole request frame around a body that is encoded already, its length in front.
 ///
 /// # Errors
-/// Where the client id is longer than a string may be, or the frame would not fit its length field.
+/// Where the client id is longer than a string may be, or the frame would be larger than `Limits::ANSWER_BYTES_MAX`.
 pub fn frame_request(header: &RequestHeader, body: &[u8]) -> Result<Bytes, FrameError> {
     let (_, bytes) = request_header(header)?;
     let size = bytes.len() + body.len();
@@ -154,8 +155,11 @@ fn encode_frame(
 ) -> Result<Bytes, FrameError> {
     let encode = |source| FrameError::Encode { api: api.name, version, source };
     let size = header.len() + message.compute_size(version).map_err(encode)?;
+    if size > Limits::ANSWER_BYTES_MAX {
+        return Err(FrameError::TooLarge(size));
+    }
     let mut frame = BytesMut::with_capacity(4 + size);
-    frame.put_i32(i32::try_from(size).map_err(|_| FrameError::TooLarge(size))?);
+    frame.put_i32(size as i32);
     frame.put_slice(header);
     message.encode(&mut frame, version).map_err(encode)?;
     assert_eq!(frame.len(), 4 + size, "{} version {version} is not as long as computed", api.name);

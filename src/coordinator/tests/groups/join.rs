@@ -245,6 +245,36 @@ fn a_full_group_takes_nobody() {
 }
 
 #[test]
+fn a_group_takes_no_more_metadata_than_it_may_hold() {
+    let mut world = World::new();
+    let large = |byte| vec![Protocol { name: "range".into(), metadata: vec![byte; (1 << 20) - 100].into() }];
+    let joins: Vec<_> = (0..20)
+        .map(|i| Join { member_id_required: false, protocols: large(i), ..join(&format!("client-{i}")) })
+        .map(|join| world.join(&join))
+        .collect();
+    let refused = joins.iter().filter(|token| world.joins.contains_key(token));
+    let errors: Vec<_> = refused.map(|token| world.joined(*token).error).collect();
+    assert_eq!(errors, [ErrorCode::GroupMaxSizeReached; 4]);
+    world.pass(Duration::from_millis(1));
+    let member_id = world.joined(joins[0]).member_id.clone();
+    let again = world.join(&Join { member_id, protocols: large(9), ..join("a") });
+    assert!(!world.joins.contains_key(&again), "what a member had before makes room for what it has now");
+}
+
+#[test]
+fn long_client_ids_leave_room_for_fewer_pending_members() {
+    let mut world = World::new();
+    let long = "x".repeat(30_000);
+    let mut answers = (0..2000).map(|i| {
+        let token = world.join(&join(&format!("{long}-{i}")));
+        world.joined(token).error
+    });
+    let told = answers.by_ref().take_while(|error| *error == ErrorCode::MemberIdRequired).count();
+    assert!((500..700).contains(&told), "{told}");
+    assert_eq!(answers.next(), Some(ErrorCode::GroupMaxSizeReached));
+}
+
+#[test]
 fn a_pending_member_that_does_not_come_back_holds_nobody_up() {
     let mut world = World::new();
     let (members, generation) = world.stable(&["a"]);
