@@ -8,7 +8,7 @@ use controller::{Controller, Decision};
 use env::{Clock, Env};
 use metadata::Image;
 use metadata::config::BrokerConfig;
-use model::{BrokerEpoch, ClusterId, Instant, NodeId, Offset, TopicIdPartition};
+use model::{ClusterId, Instant, NodeId, Offset};
 use quorum::{Config as Timing, Endpoint, ReplicaKey};
 use replication::Replication;
 use shards::Shards;
@@ -235,14 +235,8 @@ impl Cluster {
         self.replication.open_logs(&self.image()).await;
     }
 
-    /// This run of the broker is registered.
-    pub(crate) fn registered(&self, epoch: BrokerEpoch) {
-        self.replication.registered(epoch);
-    }
-
-    /// Replicas of this node that have lost records which were committed; known when the logs are open.
-    pub(crate) fn lost(&self) -> Vec<TopicIdPartition> {
-        self.replication.lost()
+    pub(crate) fn replication(&self) -> &Arc<Replication> {
+        &self.replication
     }
 
     /// Takes the lead of this node's partitions; from then on they follow the metadata. Called once, when the broker is

@@ -10,7 +10,9 @@
 //!
 //! Kafka: `KafkaRaftClient`, `QuorumController`, `MetadataLoader`, `BrokerLifecycleManager`.
 
+mod alterations;
 mod answering;
+mod assignments;
 mod boot;
 mod cluster;
 mod controller_peer;

@@ -25,6 +25,8 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
+use crate::alterations::Alterations;
+use crate::assignments::Assignments;
 use crate::controller_peer::{ControllerPeer, Unanswered};
 use crate::{Cluster, ClusterError};
 
@@ -67,7 +69,7 @@ enum Wants {
 
 /// How far the broker is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Standing {
+pub(crate) enum Standing {
     Unregistered,
     Registered(BrokerEpoch),
     Refused(Refusal),
@@ -76,9 +78,18 @@ enum Standing {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Refusal {
+pub(crate) enum Refusal {
     Final(ErrorCode),
     TooLate(String),
+}
+
+impl Standing {
+    pub(crate) fn epoch(&self) -> Option<BrokerEpoch> {
+        match self {
+            Self::Registered(epoch) | Self::MayStop(epoch) => Some(*epoch),
+            Self::Unregistered | Self::Refused(_) => None,
+        }
+    }
 }
 
 impl Lifecycle {
@@ -108,7 +119,11 @@ impl Lifecycle {
             seen_offline: BTreeSet::new(),
             told: Offset(-1),
         };
-        env.exec.spawn("lifecycle", Box::pin(task.run(closing)));
+        env.exec.spawn("lifecycle", Box::pin(task.run(closing.clone())));
+        let alterations = Alterations::new(env, cluster, standing.clone());
+        env.exec.spawn("alter partition", Box::pin(alterations.run(closing.clone())));
+        let assignments = Assignments::new(env, cluster, standing.clone());
+        env.exec.spawn("assign replicas", Box::pin(assignments.run(closing)));
         Self { cluster: cluster.clone(), wants, standing }
     }
 
@@ -145,10 +160,7 @@ impl Lifecycle {
 
     /// The epoch of the registration that counts now; none where there is none.
     pub fn epoch(&self) -> Option<BrokerEpoch> {
-        match &*self.standing.borrow() {
-            Standing::Registered(epoch) | Standing::MayStop(epoch) => Some(*epoch),
-            Standing::Unregistered | Standing::Refused(_) => None,
-        }
+        self.standing.borrow().epoch()
     }
 
     /// Ends when the controller has refused this broker for good.
@@ -229,7 +241,7 @@ impl Task {
                 Err(refusal) => return Standing::Refused(refusal),
             };
             debug!(broker_epoch = %epoch, "the controller has registered this broker");
-            self.cluster.registered(epoch);
+            self.cluster.replication().registered(epoch);
             self.show.send_replace(Standing::Registered(epoch));
             match self.beat(epoch).await {
                 Ended::MayStop => return Standing::MayStop(epoch),
@@ -310,7 +322,7 @@ impl Task {
             want_fence: wanted == Wants::Fence,
             want_shut_down: wanted == Wants::Stop,
             offline_directories: self.seen_offline.iter().copied().collect(),
-            lost: if wanted == Wants::Serve { self.cluster.lost() } else { Vec::new() },
+            lost: if wanted == Wants::Serve { self.cluster.replication().lost() } else { Vec::new() },
             connection: ConnectionId::LOCAL,
         }
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use env::Env;
 use metadata::config::Overrides;
 use metadata::{Delta, Image};
-use model::{BrokerEpoch, ErrorCode, NodeId, PartitionIndex, TopicIdPartition};
+use model::{BrokerEpoch, DirectoryId, ErrorCode, NodeId, PartitionIndex, TopicIdPartition};
 use replica::{AlteredPartition, QuestionId};
 use storage::{FoundLog, LogFolder};
 use tokio_util::sync::CancellationToken;
@@ -282,6 +282,18 @@ impl Replication {
         if let Ok(partition) = self.partitions.by_id(id) {
             partition.isr_unanswered(question);
         }
+    }
+
+    /// Replicas of this node that lie in another log folder than `image` says, each with its folder.
+    pub fn misplaced(&self, image: &Image) -> Vec<(DirectoryId, TopicIdPartition)> {
+        let partitions = self.partitions.all();
+        let place = |partition: &Arc<Partition>| {
+            let here = self.folders.get(partition.folder).logs.directory_id();
+            let known = image.topics.partition(partition.id)?;
+            let me = self.config.node_id;
+            (known.has_replica(me) && known.directory(me) != here).then_some((here, partition.id))
+        };
+        partitions.iter().filter_map(place).collect()
     }
 
     /// The log folders and what lies in them.

@@ -7,14 +7,25 @@ use env::Env;
 use model::Instant;
 use ottla::assemble;
 use ottla::config::{Config, Sources};
-use protocol::messages::{DescribeClusterRequest, DescribeClusterResponse};
+use protocol::StrBytes;
+use protocol::batch::BatchBuilder;
+use protocol::messages::create_topics_request::CreatableTopic;
+use protocol::messages::metadata_request::MetadataRequestTopic;
+use protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use protocol::messages::{
+    CreateTopicsRequest, DescribeClusterRequest, DescribeClusterResponse, MetadataRequest, ProduceRequest,
+    TopicName,
+};
 use sim::{Node, World};
 use tokio_util::sync::CancellationToken;
 
 use crate::client::Client;
 
 const ALL: [i32; 3] = [1, 2, 3];
-const VERSION: i16 = 2;
+const DESCRIBE_CLUSTER: i16 = 2;
+const CREATE_TOPICS: i16 = 7;
+const METADATA: i16 = 12;
+const PRODUCE: i16 = 12;
 const BROKERS: i8 = 1;
 const CONTROLLERS: i8 = 2;
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -98,12 +109,15 @@ impl Trio {
         }
     }
 
+    fn client(&self, id: i32, port: u16) -> Client {
+        Client::at(self.operator.clone(), &format!("n{id}:{port}"))
+    }
+
     async fn describe(&self, id: i32, of: i8) -> Option<DescribeClusterResponse> {
-        let port = if of == BROKERS { 9092 } else { 9093 };
-        let mut client = Client::at(self.operator.clone(), &format!("n{id}:{port}"));
+        let mut client = self.client(id, if of == BROKERS { 9092 } else { 9093 });
         let request =
             DescribeClusterRequest::default().with_endpoint_type(of).with_include_fenced_brokers(true);
-        client.call(VERSION, &request).await.ok()
+        client.call(DESCRIBE_CLUSTER, &request).await.ok()
     }
 
     /// The brokers that a node knows, and whether each is fenced.
@@ -130,6 +144,58 @@ impl Trio {
     }
 }
 
+/// A topic of one partition, with a replica on each node.
+impl Trio {
+    async fn create_topic(&self) {
+        let topic = CreatableTopic::default().with_name(topic()).with_num_partitions(1);
+        let request = CreateTopicsRequest::default()
+            .with_topics(vec![topic.with_replication_factor(3)])
+            .with_timeout_ms(5000);
+        let mut client = self.client(self.leader(1).await, 9092);
+        let answer = client.call(CREATE_TOPICS, &request).await.expect("an answer");
+        assert_eq!(answer.topics[0].error_code, 0, "{answer:?}");
+    }
+
+    /// The leader and the ISR as a node tells them.
+    async fn partition(&self, told_by: i32) -> Option<(i32, Vec<i32>)> {
+        let named = MetadataRequestTopic::default().with_name(Some(topic()));
+        let request = MetadataRequest::default().with_topics(Some(vec![named]));
+        let answer = self.client(told_by, 9092).call(METADATA, &request).await.ok()?;
+        let partition = answer.topics.first()?.partitions.first()?;
+        let mut isr: Vec<_> = partition.isr_nodes.iter().map(|node| node.0).collect();
+        isr.sort_unstable();
+        Some((partition.leader_id.0, isr))
+    }
+
+    async fn until_in_sync(&self, told_by: &[i32], isr: &[i32]) {
+        for id in told_by {
+            let is_so =
+                async || self.partition(*id).await.filter(|(leader, now)| isr.contains(leader) && now == isr);
+            self.until(&format!("ISR {isr:?} at node {id}"), is_so).await;
+        }
+    }
+
+    /// Produces a record with acks=all, again until it is acknowledged.
+    async fn produce(&self, told_by: i32) {
+        let mut records = BatchBuilder::new().timestamp(self.operator.clock.wall());
+        records.append(None, Some(b"value"), &[]);
+        let partition = PartitionProduceData::default().with_records(Some(records.build()));
+        let data = TopicProduceData::default().with_name(topic()).with_partition_data(vec![partition]);
+        let request =
+            ProduceRequest::default().with_acks(-1).with_timeout_ms(1000).with_topic_data(vec![data]);
+        let sent = async || {
+            let (leader, _) = self.partition(told_by).await.filter(|(leader, _)| *leader > 0)?;
+            let answer = self.client(leader, 9092).call(PRODUCE, &request).await.ok()?;
+            (answer.responses[0].partition_responses[0].error_code == 0).then_some(())
+        };
+        self.until("acknowledgement", sent).await;
+    }
+}
+
+fn topic() -> TopicName {
+    TopicName(StrBytes::from_static_str("t"))
+}
+
 fn settings(id: i32) -> Vec<String> {
     vec![
         format!("node.id={id}"),
@@ -137,6 +203,7 @@ fn settings(id: i32) -> Vec<String> {
         "controller.listener.names=CONTROLLER".to_owned(),
         "controller.quorum.voters=1@n1:9093,2@n2:9093,3@n3:9093".to_owned(),
         "log.dirs=/data".to_owned(),
+        "min.insync.replicas=2".to_owned(),
     ]
 }
 
@@ -198,6 +265,27 @@ fn a_connection_that_breaks_fences_nobody() {
             let brokers = trio.brokers(leader).await.expect("it runs");
             assert!(brokers.iter().all(|(_, is_fenced)| !is_fenced), "{brokers:?}");
             trio.operator.clock.sleep(LOOK_AGAIN).await;
+        }
+    });
+}
+
+#[test]
+fn a_partition_goes_on_without_any_of_its_replicas_and_takes_it_back() {
+    let trio = Trio::new(9);
+    trio.world.run(async {
+        trio.start_all();
+        trio.until_fenced(&ALL, &[]).await;
+        trio.create_topic().await;
+        trio.until_in_sync(&ALL, &ALL).await;
+        for killed in ALL {
+            trio.machine(killed).kill();
+            let others = without(killed);
+            trio.until_in_sync(&others, &others).await;
+            for _ in 0..5 {
+                trio.produce(others[0]).await;
+            }
+            trio.start(killed);
+            trio.until_in_sync(&ALL, &ALL).await;
         }
     });
 }
