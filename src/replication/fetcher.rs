@@ -5,11 +5,11 @@
 //! ```
 //!
 //! The next Fetch waits until all that the last one brought is flushed, for that is a group commit, and the Fetch
-//! acknowledges it. Meanwhile a leader may hold a Fetch back that has nothing to bring. What is asked in that time, as by
-//! partitions that have a new leader, goes by a second lane, whose connection is another one.
+//! acknowledges it. A leader holds a Fetch back that has nothing to bring. What is asked in that time, as by partitions that
+//! have a new leader, goes by a second lane, whose connection is another one, and which asks for answers sooner.
 //!
-//! Invariants: a question is in flight at most once; a lane waits for flushes of its own answers only, and not for long;
-//! questions are bounded by the partitions.
+//! Invariants: a question is in flight at most once; a lane waits for flushes of its own answers only, and not for long; it
+//! does not wait for an answer that concerns nobody any more; questions are bounded by the partitions.
 //!
 //! Kafka: `AbstractFetcherThread`, `ReplicaFetcherThread`.
 
@@ -30,7 +30,7 @@ use crate::Partition;
 use crate::fetch_session::FetchSession;
 use crate::fetchers::Fetchers;
 use crate::partition::Fetched;
-use crate::wire::{self, LogEndpoint};
+use crate::wire::{self, FetchConfig, LogEndpoint};
 
 /// Answers of no more bytes are appended where they come in, as a producer's records are.
 const INLINE_BYTES_MAX: usize = 256 << 10;
@@ -46,6 +46,9 @@ enum Lane {
     /// For what is asked while the main one waits for the leader.
     Aside,
 }
+
+/// The aside lane asks the leader to wait so many times shorter.
+const ASIDE_SOONER: u32 = 10;
 
 /// The questions to one leader.
 #[derive(Default)]
@@ -90,7 +93,8 @@ impl Fetcher {
         let mut asked = self.lock();
         asked.flushing.remove(&partition.id);
         asked.open.insert(partition.id, Open { partition: partition.clone(), state, lane: None });
-        self.tell(&asked);
+        drop(asked);
+        self.tell();
     }
 
     /// A partition asks where the leader's log starts and ends.
@@ -98,7 +102,8 @@ impl Fetcher {
         let mut asked = self.lock();
         asked.flushing.remove(&listing.partition.id);
         asked.listings.insert(listing.partition.id, listing);
-        self.tell(&asked);
+        drop(asked);
+        self.tell();
     }
 
     /// A partition has nothing more to ask here.
@@ -107,25 +112,33 @@ impl Fetcher {
         asked.open.remove(&id);
         asked.listings.remove(&id);
         asked.flushing.remove(&id);
-        self.tell(&asked);
+        drop(asked);
+        self.tell();
     }
 
-    /// Wakes who may have something to do.
-    fn tell(&self, asked: &Asked) {
-        let lane = if asked.main_waits { Lane::Aside } else { Lane::Main };
-        self.news[lane as usize].notify_one();
+    /// Wakes who may have something to do, or wait for nothing.
+    pub(crate) fn tell(&self) {
+        self.news.iter().for_each(Notify::notify_one);
     }
 
     fn lock(&self) -> MutexGuard<'_, Asked> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until there is something to ask by this lane.
-    async fn next(&self, lane: Lane) -> Next {
+    /// Waits until there is something to ask by this lane, and `may_ask`.
+    async fn next(&self, lane: Lane, may_ask: impl Fn() -> bool) -> Next {
         loop {
-            if let Some(next) = self.lock().take(lane) {
+            let next = if may_ask() { self.lock().take(lane) } else { None };
+            if let Some(next) = next {
                 return next;
             }
+            self.news[lane as usize].notified().await;
+        }
+    }
+
+    /// Ends when nobody wants the answer any more that this lane waits for.
+    async fn deserted(&self, lane: Lane) {
+        while self.lock().open.values().any(|open| open.lane == Some(lane)) {
             self.news[lane as usize].notified().await;
         }
     }
@@ -160,8 +173,8 @@ impl Fetcher {
         for open in asked.open.values_mut().filter(|open| open.lane == Some(lane)) {
             open.lane = None;
         }
-        // What the aside lane leaves is taken by the main one, where that does not wait.
-        self.tell(&asked);
+        drop(asked);
+        self.tell();
     }
 }
 
@@ -194,8 +207,12 @@ pub(crate) fn start(
 ) {
     for lane in [Lane::Main, Lane::Aside] {
         let (fetchers, fetcher, closing) = (fetchers.clone(), fetcher.clone(), closing.clone());
-        let exec = fetchers.env.exec.clone();
-        let asking = Asking { fetchers, fetcher, leader, lane, peer: None, session: FetchSession::default() };
+        let (exec, mut config) = (fetchers.env.exec.clone(), fetchers.config.fetch.clone());
+        if lane == Lane::Aside {
+            config.wait_max /= ASIDE_SOONER;
+        }
+        let (peer, session) = (None, FetchSession::default());
+        let asking = Asking { fetchers, fetcher, leader, lane, config, peer, session };
         let run = async move {
             closing.run_until_cancelled(asking.run()).await;
         };
@@ -209,6 +226,7 @@ struct Asking {
     fetcher: Arc<Fetcher>,
     leader: NodeId,
     lane: Lane,
+    config: FetchConfig,
     /// Where the leader was reached last.
     peer: Option<(String, Peer)>,
     session: FetchSession,
@@ -217,7 +235,8 @@ struct Asking {
 impl Asking {
     async fn run(mut self) {
         loop {
-            match self.fetcher.next(self.lane).await {
+            let may_ask = || !self.fetchers.is_held();
+            match self.fetcher.next(self.lane, may_ask).await {
                 Next::Offsets(listing) => self.list(listing).await,
                 Next::Records(wanted) => {
                     self.fetch(wanted).await;
@@ -233,7 +252,7 @@ impl Asking {
 
     /// A disk that hangs must not keep the others back for good.
     async fn await_flushes(&self) {
-        let deadline = self.env().clock.now().plus(self.fetchers.config.fetch.wait_max);
+        let deadline = self.env().clock.now().plus(self.config.wait_max);
         let flushed = self.fetcher.flushed(self.lane);
         env::timeout(self.env().clock.as_ref(), deadline, flushed).await;
     }
@@ -253,11 +272,21 @@ impl Asking {
         wanted: &BTreeMap<TopicIdPartition, FetchState>,
     ) -> Option<Vec<(TopicIdPartition, Fetched)>> {
         let peer = self.peer()?;
-        let config = self.fetchers.config.fetch.clone();
+        let config = self.config.clone();
         let (follower, session) = (self.fetchers.follower(), self.session.ask(wanted));
         let deadline = self.env().clock.now().plus(config.patience);
         let request = move |version| wire::fetch_request(follower, &session, &config, version);
-        let response = match peer.call::<FetchRequest>(deadline, request).await {
+        let answer = tokio::select! {
+            biased;
+            answer = peer.call::<FetchRequest>(deadline, request) => answer,
+            () = self.fetcher.deserted(self.lane) => {
+                // The answer that is still to come would hold back the next one.
+                self.peer = None;
+                self.session.handle_failure();
+                return None;
+            }
+        };
+        let response = match answer {
             Ok(answer) => answer.response,
             Err(error) => {
                 self.unanswered(&error);
@@ -332,7 +361,7 @@ impl Asking {
         end: LogEndpoint,
     ) -> Option<model::Offset> {
         let peer = self.peer()?;
-        let deadline = self.env().clock.now().plus(self.fetchers.config.fetch.patience);
+        let deadline = self.env().clock.now().plus(self.config.patience);
         let (follower, name) = (self.fetchers.follower(), partition.name.clone());
         let request = move |_| wire::list_offsets_request(follower, &name, leader_epoch, end);
         match peer.call::<ListOffsetsRequest>(deadline, request).await {

@@ -6,7 +6,7 @@
 //! Kafka: `ReplicaFetcherManager`.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use env::Env;
@@ -41,6 +41,18 @@ pub(crate) struct Fetchers {
     broker_epoch: AtomicI64,
     addresses: Mutex<BTreeMap<NodeId, String>>,
     by_key: Mutex<BTreeMap<FetcherKey, Arc<Fetcher>>>,
+    holds: AtomicUsize,
+}
+
+/// While it is there nothing is asked.
+pub(crate) struct Held<'a>(&'a Fetchers);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if self.0.holds.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.lock().values().for_each(|fetcher| fetcher.tell());
+        }
+    }
 }
 
 impl Fetchers {
@@ -58,7 +70,18 @@ impl Fetchers {
             broker_epoch: AtomicI64::new(-1),
             addresses: Mutex::default(),
             by_key: Mutex::default(),
+            holds: AtomicUsize::new(0),
         })
+    }
+
+    /// Holds back all questions, so that those of many partitions go together.
+    pub(crate) fn hold(&self) -> Held<'_> {
+        self.holds.fetch_add(1, Ordering::AcqRel);
+        Held(self)
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        self.holds.load(Ordering::Acquire) > 0
     }
 
     /// The machine of a replica on this node.

@@ -92,7 +92,7 @@ impl Replication {
         upkeep::start(&replication, closing);
         let (outlets, closing) = (replication.outlets.clone(), closing.clone());
         let ticks = async move {
-            closing.run_until_cancelled(outlets.ticks.run(outlets.clock.as_ref())).await;
+            closing.run_until_cancelled(outlets.ticks.run(outlets.clock.as_ref(), &outlets.fetchers)).await;
         };
         env.exec.spawn("replica ticks", Box::pin(ticks));
         replication
@@ -187,6 +187,7 @@ impl Replication {
             self.open_missing(&assigned).await;
             let replication = self.clone();
             let assign = move || {
+                let _held = replication.outlets.fetchers.hold();
                 if admits {
                     replication.admit_lost();
                 }

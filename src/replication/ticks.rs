@@ -10,6 +10,7 @@ use model::{Instant, TopicIdPartition};
 use tokio::sync::Notify;
 
 use crate::Partition;
+use crate::fetchers::Fetchers;
 
 /// The ticks to come.
 #[derive(Default)]
@@ -37,11 +38,9 @@ impl Ticks {
     }
 
     /// Wakes them, each in its time.
-    pub(crate) async fn run(&self, clock: &dyn Clock) {
+    pub(crate) async fn run(&self, clock: &dyn Clock, fetchers: &Fetchers) {
         loop {
-            for partition in self.take(clock.now()) {
-                partition.tick();
-            }
+            self.wake(clock.now(), fetchers);
             let first = self.lock().first_key_value().map(|((at, _), _)| *at);
             let tick = async {
                 match first {
@@ -55,6 +54,11 @@ impl Ticks {
                 () = tick => {}
             }
         }
+    }
+
+    fn wake(&self, now: Instant, fetchers: &Fetchers) {
+        let _held = fetchers.hold();
+        self.take(now).iter().for_each(Partition::tick);
     }
 
     fn take(&self, now: Instant) -> Vec<Arc<Partition>> {
