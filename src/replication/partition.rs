@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use model::{Instant, LeaderEpoch, Offset, Timestamp, TopicIdPartition, TopicPartition};
-use replica::{ProduceError, Replica};
+use replica::{Action, PartitionState, ProduceError, Replica};
 use storage::{CheckpointJob, Log, LogCheckpoint, Maintained, StorageError};
 
 use flush::Flush;
@@ -54,6 +54,9 @@ struct State {
     /// What the checkpoint says is committed, where recovery found less and the controller does not know it yet. Until it does
     /// the partition takes no part in anything.
     lost: Option<Offset>,
+    /// What could not be done to the log yet, though it goes on; and the metadata that came meanwhile.
+    hindered: Option<Action>,
+    late: Option<PartitionState>,
     flush: Flush,
     /// How long upkeep has found something that is not flushed.
     unflushed_for: Duration,
@@ -114,6 +117,8 @@ impl Partition {
             replica,
             condition: Condition::Working,
             lost,
+            hindered: None,
+            late: None,
             flush: Flush::Idle,
             unflushed_for: Duration::ZERO,
             waiters: Waiters::default(),

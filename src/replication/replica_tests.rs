@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use brokers::Brokers;
 use model::Offset;
-use sim::{LinkSpeed, World};
+use sim::{Kind, LinkSpeed, World};
 
 use crate::*;
 
@@ -116,6 +116,33 @@ fn a_new_leaders_log_is_followed_and_what_diverges_is_cut() {
         assert_eq!(brokers.log(1), brokers.log(2));
         assert_eq!(brokers.log(3), brokers.log(2));
     });
+}
+
+#[test]
+fn a_cut_that_finds_too_many_open_files_is_tried_again_and_nothing_is_acknowledged_before() {
+    for opened in 0..8 {
+        let (world, brokers) = scene(3);
+        world.run(async {
+            brokers.start_all().await;
+            brokers.produce(1, "a", 5).await.expect("committed");
+            brokers.kill(1);
+            brokers.elect(&[2, 3]);
+            brokers.start(1).await;
+            brokers.sleep(5).await;
+            brokers.elect(&[1, 2, 3]);
+            brokers.leads(1).await;
+            cut(&world, &brokers, 1, true);
+            assert_eq!(brokers.produce(1, "lost", 1).await, Err(CommitError::TimedOut));
+            brokers.node(1).disk().fail(Kind::Open, "/d/orders-0", opened, u64::MAX);
+            brokers.elect(&[2, 3]);
+            cut(&world, &brokers, 1, false);
+            assert_eq!(brokers.produce(2, "b", 5).await, Ok(Offset(2)));
+            brokers.sleep(20).await;
+            brokers.node(1).disk().heal();
+            brokers.sleep(20).await;
+            assert_eq!((brokers.isr(), brokers.log(1)), (vec![1, 2, 3], brokers.log(2)), "opened {opened}");
+        });
+    }
 }
 
 #[test]

@@ -13,7 +13,7 @@ use env::{BoxFuture, Exec};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use crate::Replication;
+use crate::{Partition, Replication};
 
 /// What recovery kept is soon known to be safe: a node that is killed again and again does not read it anew each time.
 const FIRST_CHECKPOINT: Duration = Duration::from_millis(500);
@@ -100,6 +100,7 @@ pub(crate) fn checkpoints(replication: &Arc<Replication>) {
     replication.reopen();
     replication.recovery_debt.settle();
     let partitions = replication.partitions.all();
+    partitions.iter().for_each(Partition::try_again);
     for (at, folder) in replication.folders.iter() {
         let mut here: Vec<_> = partitions
             .iter()

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use model::{BrokerEpoch, ErrorCode};
 use replica::{Action, AlteredPartition, PartitionState, QuestionId};
 use storage::{LogConfig, StorageError};
-use tracing::error;
+use tracing::{error, warn};
 
 use super::{Condition, Fetched, Partition, State};
 use crate::fetcher::Listing;
@@ -29,12 +29,32 @@ impl Partition {
             return;
         }
         state.log.set_config(config);
+        if state.hindered.is_some() {
+            state.late = Some(metadata);
+        } else {
+            self.learn(&mut state, metadata);
+        }
+    }
+
+    fn learn(self: &Arc<Self>, state: &mut State, metadata: PartitionState) {
         if metadata.leader_epoch > state.replica.metadata().leader_epoch {
             state.leave_fetcher(self.id);
         }
-        let State { log, replica, .. } = &mut *state;
-        replica.apply_metadata(self.now(), &LogShape(log), metadata);
+        state.replica.apply_metadata(self.now(), &LogShape(&state.log), metadata);
+        self.act(state, None);
+    }
+
+    /// Tries again what was hindered, and goes on with what came meanwhile. Waits for the disk.
+    pub(crate) fn try_again(self: &Arc<Self>) {
+        let mut state = self.lock();
+        let Some(action) = state.hindered.take() else { return };
+        self.carry_out(&mut state, action, None);
         self.act(&mut state, None);
+        if state.hindered.is_none()
+            && let Some(metadata) = state.late.take()
+        {
+            self.learn(&mut state, metadata);
+        }
     }
 
     /// This run of the broker is registered.
@@ -81,41 +101,52 @@ impl Partition {
     pub(crate) fn tick(self: &Arc<Self>) {
         let mut state = self.lock();
         state.tick_at = None;
-        let State { log, replica, .. } = &mut *state;
-        replica.handle_tick(self.now(), &LogShape(log));
-        self.act(&mut state, None);
+        if state.hindered.is_none() {
+            let State { log, replica, .. } = &mut *state;
+            replica.handle_tick(self.now(), &LogShape(log));
+            self.act(&mut state, None);
+        }
     }
 
     /// The log was appended to, cut at its start, or flushed further.
     pub(super) fn log_changed(self: &Arc<Self>, state: &mut State) {
-        state.replica.handle_log_changed(self.now(), &LogShape(&state.log));
-        self.act(state, None);
+        if state.hindered.is_none() {
+            state.replica.handle_log_changed(self.now(), &LogShape(&state.log));
+            self.act(state, None);
+        }
     }
 
     /// Does what the replica wants. `fetched` is the answer that was just handed in.
     pub(super) fn act(self: &Arc<Self>, state: &mut State, fetched: Option<&Fetched>) {
         while let Some(action) = state.poll_action() {
-            match self.carry_out(state, action, fetched) {
-                Ok(Log::Kept) => {}
-                Ok(Log::Changed) => {
-                    state.replica.handle_log_changed(self.now(), &LogShape(&state.log));
-                }
-                Err(error) => {
-                    error!(partition = %self.name, %error, "the log could not be changed: the partition is offline");
-                    state.stop(self, Condition::Offline);
-                }
-            }
+            self.carry_out(state, action, fetched);
         }
         self.plan_tick(state);
     }
 
-    fn carry_out(
+    /// Where the log cannot be cut for now, all waits until it can: what comes next builds on it.
+    fn carry_out(self: &Arc<Self>, state: &mut State, action: Action, fetched: Option<&Fetched>) {
+        match self.change(state, &action, fetched) {
+            Ok(Log::Kept) => {}
+            Ok(Log::Changed) => state.replica.handle_log_changed(self.now(), &LogShape(&state.log)),
+            Err(error) if state.log.check().is_ok() => {
+                warn!(partition = %self.name, %error, "the log cannot be changed; it is tried again");
+                state.hindered = Some(action);
+            }
+            Err(error) => {
+                error!(partition = %self.name, %error, "the log failed: the partition is offline");
+                state.stop(self, Condition::Offline);
+            }
+        }
+    }
+
+    fn change(
         self: &Arc<Self>,
         state: &mut State,
-        action: Action,
+        action: &Action,
         fetched: Option<&Fetched>,
     ) -> Result<Log, StorageError> {
-        match action {
+        match *action {
             Action::BeginEpoch { epoch, start } => {
                 state.log.begin_epoch(epoch, start)?;
                 // Followers are told of the new epoch.
@@ -125,8 +156,8 @@ impl Partition {
             Action::RestartAt(start) => state.log.truncate_fully_and_start_at(start, self.wall())?,
             Action::AdvanceLogStart(to) => state.log.advance_log_start(to)?,
             Action::Append { count } => return Ok(self.append_fetched(state, count, fetched)),
-            other => {
-                self.pass_on(state, other);
+            ref other => {
+                self.pass_on(state, other.clone());
                 return Ok(Log::Kept);
             }
         }
@@ -160,7 +191,7 @@ impl Partition {
     }
 
     fn plan_tick(self: &Arc<Self>, state: &mut State) {
-        if state.condition != Condition::Working {
+        if state.condition != Condition::Working || state.hindered.is_some() {
             return;
         }
         let deadline = state.replica.deadline(&LogShape(&state.log));
@@ -174,6 +205,7 @@ impl Partition {
 
 impl State {
     fn poll_action(&mut self) -> Option<Action> {
-        if self.condition == Condition::Working { self.replica.poll_action() } else { None }
+        let goes_on = self.condition == Condition::Working && self.hindered.is_none();
+        if goes_on { self.replica.poll_action() } else { None }
     }
 }

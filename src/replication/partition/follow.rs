@@ -114,7 +114,11 @@ impl Partition {
 
     /// Appends the first batches of an answer; where that fails and the log goes on, the leader is asked again later.
     pub(super) fn append_fetched(&self, state: &mut State, count: usize, fetched: Option<&Fetched>) -> Log {
-        let bytes = fetched.map(|fetched| fetched.first(count)).unwrap_or_default();
+        let Some(bytes) = fetched.map(|fetched| fetched.first(count)) else {
+            // What came before was hindered, and the answer is gone.
+            state.replica.handle_append_failure(self.now());
+            return Log::Kept;
+        };
         let origin = if is_internal(&self.name.topic) { Origin::Coordinator } else { Origin::Client };
         match state.log.append_as_follower(bytes, origin, self.wall()) {
             Ok(_) => {
