@@ -16,6 +16,8 @@ mod assign_replicas_to_dirs;
 mod begin_quorum_epoch;
 mod broker_heartbeat;
 mod broker_registration;
+#[cfg(test)]
+mod controller_tests;
 mod end_quorum_epoch;
 mod fetch;
 mod fetch_snapshot;

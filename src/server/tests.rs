@@ -22,6 +22,7 @@ const MAX: usize = 32 << 20;
 struct Told {
     clock: Arc<dyn Clock>,
     started: AtomicUsize,
+    closed: AtomicUsize,
 }
 
 impl Handler for Told {
@@ -29,6 +30,10 @@ impl Handler for Told {
 
     fn session(&self, listener: &str, _: SocketAddr) -> String {
         listener.to_owned()
+    }
+
+    async fn closed(&self, _: String) {
+        self.closed.fetch_add(1, Ordering::SeqCst);
     }
 
     async fn handle(&self, session: &mut String, frame: Bytes) -> Outcome {
@@ -66,7 +71,11 @@ impl Handler for Told {
 
 impl Told {
     fn new(env: &Env) -> Arc<Self> {
-        Arc::new(Self { clock: Arc::clone(&env.clock), started: AtomicUsize::new(0) })
+        Arc::new(Self {
+            clock: Arc::clone(&env.clock),
+            started: AtomicUsize::new(0),
+            closed: AtomicUsize::new(0),
+        })
     }
 
     fn sleep(&self, ms: &str) -> BoxFuture<'static, ()> {
@@ -313,6 +322,22 @@ fn a_peer_that_is_done_still_gets_its_answers() {
         reader.recv(&mut frames).await.unwrap();
         assert_eq!(frames, ["a"]);
         assert!(matches!(reader.recv(&mut frames).await, Err(RecvError::Closed)));
+    });
+}
+
+#[test]
+fn the_handler_hears_of_a_connection_that_has_ended_unless_the_server_stops() {
+    let case = Case::new(1, config());
+    case.world.run(async {
+        let mut first = case.connect().await;
+        send(&mut first, &["now a"]).await;
+        assert_eq!(receive(&mut first, 1).await, ["a"]);
+        let _second = case.connect().await;
+        drop(first);
+        case.sleep(SECOND).await;
+        assert_eq!(case.handler.closed.load(Ordering::SeqCst), 1);
+        case.server.close().await;
+        assert_eq!(case.handler.closed.load(Ordering::SeqCst), 1);
     });
 }
 

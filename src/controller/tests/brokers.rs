@@ -4,8 +4,8 @@ mod world;
 
 use std::time::Duration;
 
-use controller::{BrokerError, Heartbeat};
-use model::{BrokerEpoch, ClusterId, ErrorCode, Offset};
+use controller::{BrokerError, ConnectionId, Heartbeat};
+use model::{BrokerEpoch, ClusterId, ErrorCode, NodeId, Offset};
 use world::{Start, World, millis};
 
 const SESSION: Duration = Duration::from_secs(9);
@@ -220,4 +220,26 @@ fn a_failed_folder_takes_its_replicas_out() {
     assert_eq!(world.state(), (1, vec![1], vec![]));
     assert!(!world.is_fenced(3), "its other folder works");
     assert_eq!(failed.metadata_offset, Offset(world.controller.image().end().0 - 3));
+}
+
+#[test]
+fn the_broker_in_the_controllers_own_process_is_not_fenced_for_its_silence() {
+    let mut world = World::new(2, None);
+    let here = Heartbeat { connection: ConnectionId::LOCAL, ..world.heartbeat_of(1) };
+    world.fail_over(None);
+    world.say(&here).expect("its epoch");
+    world.silence(1);
+    world.silence(2);
+    world.pass(millis(20_000));
+    assert!(!world.is_fenced(1) && world.is_fenced(2));
+}
+
+#[test]
+fn an_alter_partition_of_a_connection_that_was_left_is_not_taken() {
+    let mut world = World::new(2, None);
+    let (id, epoch) = (NodeId(2), world.epoch(2));
+    let mut takes = |connection| world.controller.takes_changes_from(id, epoch, ConnectionId(connection));
+    assert!(takes(10) && takes(10) && takes(11));
+    assert!(!takes(10), "it was given up before the one on connection 11");
+    assert!(takes(11));
 }

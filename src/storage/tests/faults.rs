@@ -5,6 +5,9 @@ mod common;
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Wake, Waker};
 
 use common::*;
 use env::Disk;
@@ -36,6 +39,25 @@ fn a_failed_write_takes_the_folder_offline() {
     assert!(offline.contains("topic-0") && offline.contains("check the disk"), "{offline}");
     let node = node.kill();
     assert_eq!(all_offsets(&node.log), [(0, 1)], "the next process finds what was there before");
+}
+
+#[test]
+fn who_waits_for_a_folder_to_fail_hears_of_it_at_once() {
+    struct Woken(AtomicBool);
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let mut node = Node::new(LogConfig::default());
+    let woken = Arc::new(Woken(AtomicBool::new(false)));
+    let waker = Waker::from(woken.clone());
+    let cx = Context::from_waker(&waker);
+    assert!(node.folder.poll_offline(&cx).is_pending());
+    node.disk.fail(Kind::Write, FOLDER, 0, 1);
+    assert!(is_offline(try_append(&mut node, NOW, Origin::Client)));
+    assert!(woken.0.load(Ordering::Relaxed));
+    assert!(node.folder.poll_offline(&cx).is_ready());
 }
 
 #[test]
