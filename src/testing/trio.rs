@@ -16,7 +16,7 @@ use protocol::messages::{
     CreateTopicsRequest, DescribeClusterRequest, DescribeClusterResponse, MetadataRequest, ProduceRequest,
     TopicName,
 };
-use sim::{Node, World};
+use sim::{Kind, Node, World};
 use tokio_util::sync::CancellationToken;
 
 use crate::client::Client;
@@ -144,10 +144,10 @@ impl Trio {
     }
 }
 
-/// A topic of one partition, with a replica on each node.
+/// A topic whose partitions have a replica on each node.
 impl Trio {
-    async fn create_topic(&self) {
-        let topic = CreatableTopic::default().with_name(topic()).with_num_partitions(1);
+    async fn create_topic(&self, partitions: i32) {
+        let topic = CreatableTopic::default().with_name(topic()).with_num_partitions(partitions);
         let request = CreateTopicsRequest::default()
             .with_topics(vec![topic.with_replication_factor(3)])
             .with_timeout_ms(5000);
@@ -165,6 +165,19 @@ impl Trio {
         let mut isr: Vec<_> = partition.isr_nodes.iter().map(|node| node.0).collect();
         isr.sort_unstable();
         Some((partition.leader_id.0, isr))
+    }
+
+    /// The replicas of each partition that a node says are offline.
+    async fn offline(&self, told_by: i32) -> Option<Vec<Vec<i32>>> {
+        let named = MetadataRequestTopic::default().with_name(Some(topic()));
+        let request = MetadataRequest::default().with_topics(Some(vec![named]));
+        let answer = self.client(told_by, 9092).call(METADATA, &request).await.ok()?;
+        let partitions = answer.topics.first()?.partitions.iter();
+        Some(
+            partitions
+                .map(|partition| partition.offline_replicas.iter().map(|node| node.0).collect())
+                .collect(),
+        )
     }
 
     async fn until_in_sync(&self, told_by: &[i32], isr: &[i32]) {
@@ -202,7 +215,7 @@ fn settings(id: i32) -> Vec<String> {
         format!("listeners=PLAINTEXT://n{id}:9092,CONTROLLER://n{id}:9093"),
         "controller.listener.names=CONTROLLER".to_owned(),
         "controller.quorum.voters=1@n1:9093,2@n2:9093,3@n3:9093".to_owned(),
-        "log.dirs=/data".to_owned(),
+        "log.dirs=/data,/more".to_owned(),
         "min.insync.replicas=2".to_owned(),
     ]
 }
@@ -275,7 +288,7 @@ fn a_partition_goes_on_without_any_of_its_replicas_and_takes_it_back() {
     trio.world.run(async {
         trio.start_all();
         trio.until_fenced(&ALL, &[]).await;
-        trio.create_topic().await;
+        trio.create_topic(1).await;
         trio.until_in_sync(&ALL, &ALL).await;
         for killed in ALL {
             trio.machine(killed).kill();
@@ -287,5 +300,27 @@ fn a_partition_goes_on_without_any_of_its_replicas_and_takes_it_back() {
             trio.start(killed);
             trio.until_in_sync(&ALL, &ALL).await;
         }
+    });
+}
+
+#[test]
+fn a_log_folder_that_fails_takes_its_own_replicas_out_of_service() {
+    let trio = Trio::new(10);
+    trio.world.run(async {
+        trio.start_all();
+        trio.until_fenced(&ALL, &[]).await;
+        trio.create_topic(4).await;
+        trio.until_in_sync(&ALL, &ALL).await;
+        // Until the metadata knows the folders.
+        trio.operator.clock.sleep(Duration::from_secs(2)).await;
+        let struck = without(trio.partition(1).await.expect("a leader").0)[0];
+        trio.machine(struck).disk().fail(Kind::Write, "/more", 0, u64::MAX);
+        trio.produce(1).await;
+        let some = async || {
+            let offline = trio.offline(1).await?.iter().filter(|nodes| **nodes == [struck]).count();
+            (1..4).contains(&offline).then_some(())
+        };
+        trio.until("replica that is offline", some).await;
+        trio.until_fenced(&ALL, &[]).await;
     });
 }
