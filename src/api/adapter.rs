@@ -1,16 +1,11 @@
 //! Between frames and handlers: header, version, decode, handle, encode. The only place that knows all APIs alike.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use env::{BoxFuture, Chunk};
 use protocol::{FrameError, Request, RequestHeader};
 use tracing::{debug, error};
 
-use crate::{Answer, Node, Reply, Session, api_versions, table};
-
-/// As long as clients wait for an answer, unless they are told otherwise (`request.timeout.ms`).
-const CONTROLLER_WITHIN: Duration = Duration::from_secs(30);
+use crate::{Answer, Node, Reply, Session, api_versions, forwarding, table};
 
 /// What the connection does next.
 pub enum Outcome {
@@ -73,7 +68,7 @@ pub async fn handle(node: &Node, session: &mut Session, mut frame: Bytes) -> Out
     if let Some(client_id) = header.client_id.take().filter(|id| **id != *session.client_id) {
         client_id.as_str().clone_into(&mut session.client_id);
     }
-    session.until = node.env.clock.now().plus(CONTROLLER_WITHIN);
+    session.until = node.env.clock.now().plus(forwarding::patience(session.side));
     debug!(
         api_key = header.api_key,
         api_version = header.api_version,

@@ -3,8 +3,8 @@
 //! Kafka: `ControllerApis.handleAllocateProducerIdsRequest`; KIP-730.
 
 use cluster::ClusterError;
-use controller::{BrokerError, Controller, ProducerIdBlock};
-use model::{BrokerEpoch, ErrorCode, NodeId};
+use controller::{BrokerError, ProducerIdBlock};
+use model::{BrokerEpoch, ErrorCode, Instant, NodeId};
 use protocol::ToWire;
 use protocol::messages::{AllocateProducerIdsRequest, AllocateProducerIdsResponse};
 
@@ -16,9 +16,17 @@ pub(crate) async fn handle(
     request: AllocateProducerIdsRequest,
     _version: i16,
 ) -> Reply<AllocateProducerIdsResponse> {
+    Reply::Now(allocate(node, session.until, &request).await)
+}
+
+/// Lets this node's controller give out a block.
+pub(crate) async fn allocate(
+    node: &Node,
+    until: Instant,
+    request: &AllocateProducerIdsRequest,
+) -> AllocateProducerIdsResponse {
     let (broker, epoch) = (NodeId(request.broker_id.0), BrokerEpoch(request.broker_epoch));
-    let decide = move |controller: &Controller| controller.allocate_producer_ids(broker, epoch);
-    Reply::Now(lower(node.decide(session.until, decide).await))
+    lower(node.decide(until, move |controller| controller.allocate_producer_ids(broker, epoch)).await)
 }
 
 fn lower(decided: Result<Result<ProducerIdBlock, BrokerError>, ClusterError>) -> AllocateProducerIdsResponse {

@@ -7,17 +7,36 @@ use protocol::messages::alter_configs_request::{AlterConfigsResource, AlterableC
 use protocol::messages::alter_configs_response::AlterConfigsResourceResponse;
 use protocol::messages::{AlterConfigsRequest, AlterConfigsResponse};
 
-use crate::altered::{Altered, alter};
+use crate::altered::{AlterRequest, Altered, alter};
 use crate::{Node, Reply, Session};
 
 pub(crate) async fn handle(
     node: &Node,
-    _session: &mut Session,
+    session: &mut Session,
     request: AlterConfigsRequest,
     _version: i16,
 ) -> Reply<AlterConfigsResponse> {
-    let resources = request.resources.iter().map(lift).collect();
-    Reply::Now(lower(alter(node, resources, request.validate_only).await))
+    Reply::Now(lower(alter(node, session, request).await))
+}
+
+impl AlterRequest for AlterConfigsRequest {
+    fn lift(&self) -> (Vec<AlterResource>, bool) {
+        (self.resources.iter().map(lift).collect(), self.validate_only)
+    }
+
+    fn retain(&mut self, keep: impl Fn(i8, &str) -> bool) {
+        self.resources.retain(|resource| keep(resource.resource_type, &resource.resource_name));
+    }
+
+    fn altered(response: AlterConfigsResponse) -> Vec<Altered> {
+        let altered = response.responses.into_iter().map(|response| Altered {
+            kind: response.resource_type,
+            name: response.resource_name,
+            code: response.error_code,
+            message: response.error_message,
+        });
+        altered.collect()
+    }
 }
 
 fn lift(resource: &AlterConfigsResource) -> AlterResource {

@@ -5,13 +5,15 @@
 //!
 //! Kafka: `ApiVersionsResponse`, `DefaultApiVersionManager`; KIP-35, KIP-511, KIP-584, KIP-1242.
 
+use std::ops::RangeInclusive;
+
 use env::Chunk;
 use model::ErrorCode;
 use protocol::messages::api_versions_response::{ApiVersion, FinalizedFeatureKey, SupportedFeatureKey};
 use protocol::messages::{ApiVersionsRequest, ApiVersionsResponse};
 use protocol::{RequestHeader, StrBytes};
 
-use crate::{Node, Outcome, Reply, Row, Session, Side, TABLE};
+use crate::{Node, Outcome, Reply, Row, Runs, Session, Side, TABLE};
 
 pub(crate) const KEY: i16 = 18;
 
@@ -76,10 +78,28 @@ fn lower(node: &Node, side: Side, version: i16) -> ApiVersionsResponse {
         })
         .collect();
     ApiVersionsResponse::default()
-        .with_api_keys(TABLE.iter().filter(|row| row.is_served_on(side)).map(api_version).collect())
+        .with_api_keys(api_keys(node, side))
         .with_supported_features(supported)
         .with_finalized_features_epoch(image.end().0 - 1)
         .with_finalized_features(finalized)
+}
+
+/// What is served on that side. Of the controller's APIs a broker serves what the active controller does, too.
+fn api_keys(node: &Node, side: Side) -> Vec<ApiVersion> {
+    let is_broker = side == Side::Broker;
+    let controller = is_broker.then(|| node.forwarding.controller_versions()).flatten();
+    let rows = TABLE.iter().filter(|row| row.is_served_on(side));
+    let served = rows.filter_map(|row| match (&controller, row.runs) {
+        (Some(controller), Runs::Controller) => common(row, controller.versions(row.key)?),
+        _ => Some(api_version(row)),
+    });
+    served.collect()
+}
+
+fn common(row: &Row, controller: RangeInclusive<i16>) -> Option<ApiVersion> {
+    let api = api_version(row);
+    let (min, max) = (api.min_version.max(*controller.start()), api.max_version.min(*controller.end()));
+    (min <= max).then(|| api.with_min_version(min).with_max_version(max))
 }
 
 fn refused(error: ErrorCode) -> ApiVersionsResponse {
@@ -106,6 +126,18 @@ pub(crate) fn unsupported(header: &RequestHeader) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_broker_serves_no_more_of_the_controllers_apis_than_the_controller() {
+        let row = TABLE.iter().find(|row| row.name == "CreateTopics").expect("served");
+        let range = |controller| {
+            let common = common(row, controller);
+            common.map(|api| (api.min_version, api.max_version))
+        };
+        assert_eq!(range(0..=5), Some((2, 5)));
+        assert_eq!(range(5..=9), Some((5, 7)));
+        assert_eq!(range(0..=1), None);
+    }
 
     #[test]
     fn software_text_is_what_kafka_takes() {

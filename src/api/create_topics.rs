@@ -5,7 +5,7 @@
 use cluster::ClusterError;
 use controller::{Assignment, CreateTopics, CreatedTopic, NewTopic, TopicCreated, TopicError};
 use metadata::config::Described;
-use model::{ErrorCode, TopicName};
+use model::{ErrorCode, Instant, TopicName};
 use protocol::messages::create_topics_request::CreatableTopic;
 use protocol::messages::create_topics_response::{CreatableTopicConfigs, CreatableTopicResult};
 use protocol::messages::{CreateTopicsRequest, CreateTopicsResponse};
@@ -20,17 +20,26 @@ pub(crate) async fn handle(
     request: CreateTopicsRequest,
     _version: i16,
 ) -> Reply<CreateTopicsResponse> {
-    let command = lift(&request);
+    Reply::Now(create(node, session.until, &request).await)
+}
+
+/// Lets this node's controller create topics.
+pub(crate) async fn create(
+    node: &Node,
+    until: Instant,
+    request: &CreateTopicsRequest,
+) -> CreateTopicsResponse {
+    let command = lift(request);
     let rng = node.env.rng.clone();
     let created = node
-        .decide_where_space_is(session.until, move |controller| {
+        .decide_where_space_is(until, move |controller| {
             controller.create_topics(&command, &mut || rng.next_u64())
         })
         .await;
-    Reply::Now(match created {
+    match created {
         Ok(created) => lower(created),
-        Err(cause) => error(&request, cause),
-    })
+        Err(cause) => error(request, cause),
+    }
 }
 
 fn lift(request: &CreateTopicsRequest) -> CreateTopics {
@@ -93,7 +102,7 @@ fn refused(name: &str, cause: &TopicError) -> CreatableTopicResult {
         .with_configs(Some(Vec::new()))
 }
 
-fn error(request: &CreateTopicsRequest, cause: ClusterError) -> CreateTopicsResponse {
+pub(crate) fn error(request: &CreateTopicsRequest, cause: ClusterError) -> CreateTopicsResponse {
     let topics = request.topics.iter().map(|topic| {
         CreatableTopicResult::default()
             .with_name(TopicName::from_wire(&topic.name).to_wire())

@@ -51,7 +51,7 @@ fn lower(node: &Node, session: &Session, request: &DescribeClusterRequest) -> De
     DescribeClusterResponse::default()
         .with_endpoint_type(BROKERS)
         .with_cluster_id(node.cluster.cluster_id().to_wire())
-        .with_controller_id(node.cluster.node_id().to_wire())
+        .with_controller_id(node.any_broker(&image, &session.listener).to_wire())
         .with_brokers(wanted.filter_map(|broker| lower_broker(broker, &session.listener)).collect())
         .with_cluster_authorized_operations(if_asked(
             request.include_cluster_authorized_operations,

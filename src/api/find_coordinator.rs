@@ -8,10 +8,9 @@ use protocol::messages::find_coordinator_response::Coordinator;
 use protocol::messages::{BrokerId, FindCoordinatorRequest, FindCoordinatorResponse};
 use protocol::{StrBytes, ToWire};
 use shards::OFFSETS_TOPIC;
-use tracing::debug;
 
 use crate::text::text;
-use crate::{Node, Reply, Session};
+use crate::{Node, Reply, Session, auto_creation};
 
 /// The first version that asks for several keys.
 const KEYS_VERSION: i16 = 4;
@@ -25,7 +24,8 @@ pub(crate) async fn handle(
     version: i16,
 ) -> Reply<FindCoordinatorResponse> {
     if request.key_type == GROUP && node.image().topics.by_name(OFFSETS_TOPIC).is_none() {
-        create_offsets_topic(node).await;
+        // Where it was not made the answer says so, and the client asks again.
+        let _ = auto_creation::create_missing(node, &[TopicName::from(OFFSETS_TOPIC)]).await;
     }
     let image = node.image();
     let find = |key: &StrBytes| find(&image, &session.listener, request.key_type, key);
@@ -35,23 +35,6 @@ pub(crate) async fn handle(
         let coordinators = request.coordinator_keys.iter().map(|key| lower(key, find(key)));
         FindCoordinatorResponse::default().with_coordinators(coordinators.collect())
     })
-}
-
-async fn create_offsets_topic(node: &Node) {
-    let rng = node.env.rng.clone();
-    let decided = node.cluster.decide_where_space_is(move |controller| {
-        controller.auto_create_topics(&[TopicName::from(OFFSETS_TOPIC)], &mut || rng.next_u64())
-    });
-    let failed = match decided.await {
-        Ok(created) => {
-            created.into_iter().filter_map(|topic| topic.result.err()).map(|e| e.to_string()).next()
-        }
-        Err(error) => Some(error.to_string()),
-    };
-    if let Some(error) = failed {
-        // Another request may have been first.
-        debug!(topic = OFFSETS_TOPIC, error, "an internal topic was not created");
-    }
 }
 
 type Found<'a> = Result<(NodeId, &'a Endpoint), (ErrorCode, &'static str)>;

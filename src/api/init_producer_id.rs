@@ -19,7 +19,7 @@ pub(crate) async fn handle(
     if let Err(code) = check(&request) {
         return Reply::Now(error(code));
     }
-    Reply::Now(match node.producer_ids.next(&node.cluster).await {
+    Reply::Now(match node.producer_ids.next(node).await {
         Ok(id) => lower(id),
         // The client asks again.
         Err(_) => error(ErrorCode::CoordinatorLoadInProgress),

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use controller::{CreatedTopic, is_internal_topic, validate_topic_name};
+use controller::{is_internal_topic, validate_topic_name};
 use metadata::{Image, Topic};
 use model::{ErrorCode, TopicId, TopicName};
 use protocol::messages::metadata_response::{
@@ -21,7 +21,7 @@ use protocol::{FromWire, ToWire};
 use crate::authorized::{self, if_asked};
 use crate::partition_view::PartitionView;
 use crate::text::{broker_ids, text};
-use crate::{Node, Reply, Session};
+use crate::{Node, Reply, Session, auto_creation};
 
 pub(crate) async fn handle(
     node: &Node,
@@ -86,26 +86,12 @@ async fn create_missing(
     if missing.is_empty() || !node.cluster.broker_config().layers().boolean("auto.create.topics.enable") {
         return (image, BTreeMap::new());
     }
-    let rng = node.env.rng.clone();
-    let created = node
-        .cluster
-        .decide_where_space_is(move |controller| {
-            controller.auto_create_topics(&missing, &mut || rng.next_u64())
-        })
-        .await;
-    // Without a controller they are unknown for now, and the client asks again.
-    let refused = created.unwrap_or_default().into_iter().filter_map(why_not).collect();
+    let mut refused = auto_creation::create_missing(node, &missing).await;
+    // A topic that cannot be created for now is unknown; Kafka tells nothing else of it here.
+    for code in refused.values_mut().filter(|code| **code != ErrorCode::InvalidReplicationFactor) {
+        *code = ErrorCode::UnknownTopicOrPartition;
+    }
     (node.image(), refused)
-}
-
-/// A topic that cannot be created for now is unknown; Kafka tells nothing else of it here.
-fn why_not(topic: CreatedTopic) -> Option<(TopicName, ErrorCode)> {
-    let error = topic.result.err()?;
-    let code = match ErrorCode::from(&error) {
-        ErrorCode::InvalidReplicationFactor => ErrorCode::InvalidReplicationFactor,
-        _ => ErrorCode::UnknownTopicOrPartition,
-    };
-    Some((topic.name.into(), code))
 }
 
 /// What one client sees.
@@ -188,8 +174,7 @@ fn lower(
     MetadataResponse::default()
         .with_brokers(brokers(image, &session.listener))
         .with_cluster_id(Some(node.cluster.cluster_id().to_wire()))
-        // Any broker takes what belongs to the controller, and this one is surely there.
-        .with_controller_id(node.cluster.node_id().to_wire())
+        .with_controller_id(node.any_broker(image, &session.listener).to_wire())
         .with_topics(topics)
         .with_cluster_authorized_operations(if_asked(
             request.include_cluster_authorized_operations,

@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use cluster::{Cluster, ClusterError};
+use cluster::{Cluster, ClusterError, Forwarding};
 use controller::{ConnectionId, Controller, Decision};
 use env::Env;
 use metadata::Image;
-use model::{ErrorCode, Instant, Limits, PartitionIndex, TopicId, TopicIdPartition};
+use model::{ErrorCode, Instant, Limits, NodeId, PartitionIndex, TopicId, TopicIdPartition};
 use replication::{Partition, PartitionError, Replication};
 use shards::Shards;
 
@@ -39,6 +39,7 @@ pub struct Node {
     pub replication: Arc<Replication>,
     /// The group coordinators on this node.
     pub shards: Arc<Shards>,
+    pub(crate) forwarding: Forwarding,
     pub(crate) fetch_sessions: Mutex<FetchSessions>,
     pub(crate) producer_ids: ProducerIds,
     /// How many there were.
@@ -56,12 +57,14 @@ impl Node {
     ) -> Self {
         let fetch_sessions =
             Mutex::new(FetchSessions::new(config.fetch_session_slots, Limits::FETCH_SESSIONS_BYTES));
+        let forwarding = Forwarding::new(&env, cluster.clone());
         Self {
             env,
             config,
             cluster,
             replication,
             shards,
+            forwarding,
             fetch_sessions,
             producer_ids: ProducerIds::default(),
             connections: AtomicU64::new(ConnectionId::LOCAL.0),
@@ -86,6 +89,15 @@ impl Node {
     /// What the cluster looks like now. A handler takes it once, so that one request sees one image.
     pub fn image(&self) -> Arc<Image> {
         self.cluster.image()
+    }
+
+    /// The broker that clients of this listener are told is the controller: any one that is there, for each takes what
+    /// belongs to the controller. A random one, as in Kafka, so that they share the work.
+    pub(crate) fn any_broker(&self, image: &Image, listener: &str) -> NodeId {
+        let alive = || image.brokers.unfenced().filter(|broker| broker.endpoint(listener).is_some());
+        let Some(last) = alive().count().checked_sub(1) else { return NodeId::NONE };
+        let nth = self.env.rng.next_u64() as usize % (last + 1);
+        alive().nth(nth).map_or(NodeId::NONE, |broker| broker.id)
     }
 
     /// A decision of this node's controller.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use env::BoxFuture;
 use protocol::RequestHeader;
 
-use crate::{Node, Outcome, Session, Side, adapter};
+use crate::{Node, Outcome, Session, Side, adapter, forwarding};
 
 /// One API.
 pub struct Row {
@@ -30,9 +30,9 @@ type Call = for<'a> fn(&'a Node, &'a mut Session, RequestHeader, Bytes) -> BoxFu
 /// Where an API runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Runs {
-    /// On the node that got it.
+    /// On the node that got it, which may ask the controller for something.
     Here,
-    /// On the active controller; others forward it.
+    /// On the active controller; brokers pass it on as it came.
     Controller,
 }
 
@@ -90,8 +90,14 @@ macro_rules! rows {
                 runs: Runs::$runs,
                 throttle: Throttle::$throttle,
                 call: |node, session, header, body| Box::pin(async move {
+                    let as_it_came = matches!(Runs::$runs, Runs::Controller).then(|| body.clone());
                     match adapter::decode(&header, body) {
                         Ok(request) => {
+                            if let Some(body) = as_it_came
+                                && let Some(answered) = forwarding::forward(node, session, &header, body).await
+                            {
+                                return answered;
+                            }
                             let version = header.api_version;
                             let reply = crate::$module::handle(node, session, request, version).await;
                             adapter::outcome(header, reply)
@@ -128,12 +134,12 @@ pub const TABLE: &[Row] = rows! {
     22 InitProducerId 0..=5 Here Request init_producer_id,
     23 OffsetForLeaderEpoch 2..=4 Here Request offset_for_leader_epoch,
     32 DescribeConfigs 1..=4 Here Request describe_configs,
-    33 AlterConfigs 0..=2 Controller Request alter_configs,
+    33 AlterConfigs 0..=2 Here Request alter_configs,
     35 DescribeLogDirs 1..=5 Here Request describe_log_dirs,
     37 CreatePartitions 0..=3 Controller Mutation create_partitions,
     42 DeleteGroups 0..=3 Here Request delete_groups,
     43 ElectLeaders 0..=2 Controller Request elect_leaders,
-    44 IncrementalAlterConfigs 0..=1 Controller Request incremental_alter_configs,
+    44 IncrementalAlterConfigs 0..=1 Here Request incremental_alter_configs,
     45 AlterPartitionReassignments 0..=1 Controller Request alter_partition_reassignments,
     46 ListPartitionReassignments 0..=0 Controller Request list_partition_reassignments,
     47 OffsetDelete 0..=0 Here Request offset_delete,

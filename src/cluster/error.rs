@@ -19,6 +19,9 @@ pub enum ClusterError {
     /// There was no active controller for too long, or it did not answer. It may have done what it was asked for.
     #[error("the active controller did not answer in time; ask again")]
     TimedOut,
+    /// The active controller is another version.
+    #[error("the active controller does not serve this API at this version")]
+    Unsupported,
     /// What would only grow is refused.
     #[error(
         "The disk of a log folder is full, and what is left is kept for deletes, commits and the cluster itself. Delete topics \
@@ -32,6 +35,7 @@ impl From<ClusterError> for ErrorCode {
         match error {
             ClusterError::NotController | ClusterError::Closing => Self::NotController,
             ClusterError::TimedOut => Self::RequestTimedOut,
+            ClusterError::Unsupported => Self::UnsupportedVersion,
             ClusterError::DiskFull => Self::KafkaStorageError,
         }
     }

@@ -8,14 +8,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use env::{Chunk, Env, Link};
 use metadata::config::BrokerConfig;
-use model::{NodeId, Offset, Uuid};
+use model::{ErrorCode, NodeId, Offset, Uuid};
 use protocol::messages::api_versions_response::ApiVersion;
+use protocol::messages::describe_quorum_response::{PartitionData, TopicData};
 use protocol::messages::{
-    ApiVersionsResponse, BeginQuorumEpochRequest, ControllerRegistrationResponse, DescribeClusterRequest,
+    ApiVersionsResponse, BeginQuorumEpochRequest, ControllerRegistrationRequest,
+    ControllerRegistrationResponse, DescribeClusterRequest, DescribeQuorumRequest, DescribeQuorumResponse,
     EndQuorumEpochRequest, FetchRequest, FetchSnapshotRequest, VoteRequest,
 };
 use protocol::records::metadata::RegisterControllerRecord;
-use protocol::{Encodable, RequestHeader};
+use protocol::{Encodable, FromWire, RequestHeader};
 use replication::{Replication, UpkeepConfig};
 use shards::Shards;
 use sim::{Kind, Node, World};
@@ -70,7 +72,8 @@ impl Answering {
             59 => ask!(FetchSnapshotRequest, |cluster, asked| {
                 cluster.handle_fetch_snapshot(asked, version).await
             }),
-            _ => encode(&header, &ControllerRegistrationResponse::default()),
+            55 => ask!(DescribeQuorumRequest, |cluster, _asked| describe_quorum(cluster).await),
+            _ => ask!(ControllerRegistrationRequest, |cluster, asked| register(cluster, &asked).await),
         }
     }
 
@@ -106,7 +109,7 @@ impl Answering {
 }
 
 fn api_versions() -> ApiVersionsResponse {
-    let keys = [1, 18, 52, 53, 54, 59, 60, 70];
+    let keys = [1, 18, 52, 53, 54, 55, 59, 60, 70];
     let apis = keys.into_iter().filter_map(protocol::tables::api).map(|api| {
         let versions = api.stable_versions();
         ApiVersion::default()
@@ -115,6 +118,29 @@ fn api_versions() -> ApiVersionsResponse {
             .with_max_version(versions.max)
     });
     ApiVersionsResponse::default().with_api_keys(apis.collect())
+}
+
+async fn describe_quorum(cluster: &Cluster) -> DescribeQuorumResponse {
+    let quorum = cluster.describe_quorum().await.expect("it runs");
+    let partition = PartitionData::default().with_high_watermark(quorum.high_watermark.0);
+    let topic = TopicData::default().with_partitions(vec![partition]);
+    DescribeQuorumResponse::default().with_topics(vec![topic])
+}
+
+async fn register(
+    cluster: &Cluster,
+    request: &ControllerRegistrationRequest,
+) -> ControllerRegistrationResponse {
+    let record = RegisterControllerRecord {
+        controller_id: request.controller_id,
+        incarnation_id: FromWire::from_wire(&request.incarnation_id),
+        ..RegisterControllerRecord::default()
+    };
+    let code = match cluster.decide(move |controller| controller.register_controller(record)).await {
+        Ok(()) => ErrorCode::None,
+        Err(error) => error.into(),
+    };
+    ControllerRegistrationResponse::default().with_error_code(code.code())
 }
 
 fn encode(header: &RequestHeader, response: &impl Encodable) -> Bytes {
@@ -132,8 +158,11 @@ fn quorum_config(id: i32) -> QuorumConfig {
     }
 }
 
+/// What runs on a machine, for the scenario.
+type Shown = Arc<Mutex<Option<(Arc<Cluster>, Arc<Forwarding>)>>>;
+
 /// A process from its start: it forms the cluster if there is none, and then runs.
-async fn process(env: Env, id: i32, snapshot_bytes: u64, show: Arc<Mutex<Option<Arc<Cluster>>>>) {
+async fn process(env: Env, id: i32, snapshot_bytes: u64, show: Shown) {
     let (dir, node_id, quorum) = (Path::new(DIR), NodeId(id), quorum_config(id));
     let meta = LogFolder::read_meta(&*env.disk, dir).expect("readable");
     let known = meta.as_ref().and_then(|meta| meta.directory_id);
@@ -165,25 +194,26 @@ async fn process(env: Env, id: i32, snapshot_bytes: u64, show: Arc<Mutex<Option<
     let config = Config { node_id, cluster_id, broker, snapshot_bytes, quorum };
     let (tell, fatal) = oneshot::channel();
     let cluster = Cluster::start(&env, config, boot, replication, shards, closing.clone(), tell);
-    *show.lock().expect("no panic") = Some(cluster.clone());
+    let forwarding = Arc::new(Forwarding::new(&env, cluster.clone()));
+    *show.lock().expect("no panic") = Some((cluster.clone(), forwarding));
     env.exec.spawn("serving", Box::pin(Answering::Cluster(cluster).serve(env.clone(), closing)));
     if let Ok(error) = fatal.await {
         panic!("controller {id}: {error}");
     }
 }
 
-struct Trio {
-    world: World,
+pub(crate) struct Trio {
+    pub(crate) world: World,
     /// For the time that the scenario waits.
-    clock: Arc<dyn env::Clock>,
+    pub(crate) clock: Arc<dyn env::Clock>,
     machines: Vec<Node>,
-    clusters: Vec<Arc<Mutex<Option<Arc<Cluster>>>>>,
+    clusters: Vec<Shown>,
     snapshot_bytes: u64,
     registrations: Mutex<u8>,
 }
 
 impl Trio {
-    fn new(seed: u64, snapshot_bytes: u64) -> Self {
+    pub(crate) fn new(seed: u64, snapshot_bytes: u64) -> Self {
         let world = World::new(seed);
         let clock = world.node("operator").boot().clock;
         let machines = (1..=3).map(|id| world.node(&format!("c{id}"))).collect();
@@ -197,21 +227,26 @@ impl Trio {
         machine.run(process(machine.boot(), id, self.snapshot_bytes, show.clone()));
     }
 
-    fn start_all(&self) {
+    pub(crate) fn start_all(&self) {
         for id in ALL {
             self.start(id);
         }
     }
 
-    fn machine(&self, id: i32) -> &Node {
+    pub(crate) fn machine(&self, id: i32) -> &Node {
         &self.machines[id as usize - 1]
     }
 
-    fn cluster(&self, id: i32) -> Option<Arc<Cluster>> {
+    pub(crate) fn cluster(&self, id: i32) -> Option<Arc<Cluster>> {
+        Some(self.running(id)?.0)
+    }
+
+    /// What runs on this machine.
+    pub(crate) fn running(&self, id: i32) -> Option<(Arc<Cluster>, Arc<Forwarding>)> {
         self.clusters[id as usize - 1].lock().expect("no panic").clone()
     }
 
-    fn kill(&self, id: i32) {
+    pub(crate) fn kill(&self, id: i32) {
         self.machine(id).kill();
         *self.clusters[id as usize - 1].lock().expect("no panic") = None;
     }
@@ -228,7 +263,7 @@ impl Trio {
     }
 
     /// The leader that all of these know.
-    async fn leader_of(&self, ids: &[i32]) -> i32 {
+    pub(crate) async fn leader_of(&self, ids: &[i32]) -> i32 {
         let led = || {
             let leaders = ids.iter().map(|id| self.cluster(*id).and_then(|cluster| cluster.leader()));
             let leaders: Option<Vec<NodeId>> = leaders.collect();
@@ -240,7 +275,7 @@ impl Trio {
     }
 
     /// Lets the leader of these decide on something; where the metadata then ends, at least.
-    async fn decide(&self, ids: &[i32]) -> Offset {
+    pub(crate) async fn decide(&self, ids: &[i32]) -> Offset {
         let incarnation = {
             let mut count = self.registrations.lock().expect("no panic");
             *count += 1;
@@ -262,7 +297,7 @@ impl Trio {
     }
 
     /// Waits until these have applied what was decided, and sees that they have the same.
-    async fn applied(&self, ids: &[i32], end: Offset) {
+    pub(crate) async fn applied(&self, ids: &[i32], end: Offset) {
         for id in ids {
             let at = || self.cluster(*id).filter(|cluster| cluster.image().end() >= end);
             self.until("application", at).await;
@@ -276,10 +311,10 @@ impl Trio {
     }
 }
 
-const ALL: [i32; 3] = [1, 2, 3];
-const NEVER: u64 = u64::MAX / 2;
+pub(crate) const ALL: [i32; 3] = [1, 2, 3];
+pub(crate) const NEVER: u64 = u64::MAX / 2;
 
-fn without(gone: i32) -> Vec<i32> {
+pub(crate) fn without(gone: i32) -> Vec<i32> {
     ALL.into_iter().filter(|id| *id != gone).collect()
 }
 

@@ -6,19 +6,26 @@
 //! Kafka: `DefaultAutoTopicCreationManager`, `GroupCoordinator.groupMetadataTopicConfigs`,
 //! `TransactionStateManager.transactionTopicConfigs`.
 
+use metadata::Image;
+use metadata::config::BrokerConfig;
 use model::TopicName;
 
+use crate::NewTopic;
 use crate::topic_name::{CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE};
-use crate::{Controller, CreateTopics, CreatedTopic, Decision, NewTopic, Random};
 
-impl Controller {
-    /// Decides on topics that are missing.
-    pub fn auto_create_topics(&self, names: &[TopicName], random: Random<'_>) -> Decision<Vec<CreatedTopic>> {
-        let topics = names.iter().map(|name| self.auto_topic(name.as_str())).collect();
-        self.create_topics(&CreateTopics { topics, validate_only: false }, random)
-    }
+/// What topics that are missing shall be, as a broker with this configuration asks for them.
+pub fn auto_topics(image: &Image, broker: &BrokerConfig, names: &[TopicName]) -> Vec<NewTopic> {
+    let asking = Asking { image, broker };
+    names.iter().map(|name| asking.topic(name.as_str())).collect()
+}
 
-    fn auto_topic(&self, name: &str) -> NewTopic {
+struct Asking<'a> {
+    image: &'a Image,
+    broker: &'a BrokerConfig,
+}
+
+impl Asking<'_> {
+    fn topic(&self, name: &str) -> NewTopic {
         match name {
             CONSUMER_OFFSETS => self.internal(
                 name,
@@ -50,7 +57,7 @@ impl Controller {
 
     /// A topic of which the broker's keys that begin with `prefix` speak.
     fn internal(&self, name: &str, prefix: &str, values: &[(&str, &str)]) -> NewTopic {
-        let layers = self.config.broker.layers();
+        let layers = self.broker.layers();
         let number = |key: &str| layers.integer(&format!("{prefix}.{key}"));
         let asked = number("replication.factor");
         let replicas = asked.min(self.brokers_active());
@@ -82,13 +89,16 @@ mod tests {
     use metadata::ConfigResource;
 
     use super::*;
+    use crate::CreateTopics;
     use crate::testing::{commit, controller, counter};
 
     #[test]
     fn internal_topics_get_what_their_keys_say_and_no_more_replicas_than_brokers() {
         let mut controller = controller(&[1], &[]);
         let names = [CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE, "plain"].map(TopicName::from);
-        let decision = controller.auto_create_topics(&names, &mut counter());
+        let topics = auto_topics(controller.image(), &BrokerConfig::default(), &names);
+        let command = CreateTopics { topics, validate_only: false };
+        let decision = controller.create_topics(&command, &mut counter());
         let reply = commit(&mut controller, decision);
         assert!(reply.iter().all(|topic| topic.result.is_ok()), "{reply:?}");
 

@@ -84,24 +84,20 @@ impl AlterOp {
 
 impl Controller {
     /// Decides on changes of values, all or none of a resource, in the order of the request. `receiver` is the broker
-    /// that the request came to.
+    /// that the request came to; none where it came to a controller.
     pub fn alter_configs(
         &self,
         resources: &[AlterResource],
-        receiver: NodeId,
+        receiver: Option<NodeId>,
         validate_only: bool,
     ) -> Decision<Vec<AlteredResource>> {
-        let twice = duplicates(resources.iter().map(|resource| (resource.kind, resource.name.as_str())));
         let mut records = Vec::new();
-        let mut alter = |resource: &AlterResource| {
-            let result = if twice.contains(&(resource.kind, resource.name.as_str())) {
-                Err(AlterConfigError::DuplicateResource)
-            } else {
-                self.alter(resource, receiver).map(|new| records.extend(new))
-            };
+        let mut alter = |(resource, checked): (&AlterResource, Result<ResourceType, AlterConfigError>)| {
+            let result = checked.and_then(|kind| self.alter(resource, kind)).map(|new| records.extend(new));
             AlteredResource { kind: resource.kind, name: resource.name.clone(), result }
         };
-        let reply = resources.iter().map(&mut alter).collect();
+        let checked = check_alterations(resources, receiver);
+        let reply = resources.iter().zip(checked).map(&mut alter).collect();
         if validate_only {
             records.clear();
         }
@@ -114,12 +110,8 @@ impl Controller {
     fn alter(
         &self,
         resource: &AlterResource,
-        receiver: NodeId,
+        kind: ResourceType,
     ) -> Result<Vec<MetadataRecord>, AlterConfigError> {
-        let kind = ResourceType::from_code(resource.kind)
-            .ok_or(AlterConfigError::UnknownResourceType(resource.kind))?;
-        check_changes(&resource.changes)?;
-        check_resource(kind, resource, receiver)?;
         let target = ConfigResource { kind, name: resource.name.clone() };
         let before = self.image.configs.of(&target);
         let after = self.after(resource, kind, before)?;
@@ -262,6 +254,25 @@ fn key(kind: ResourceType, name: &str) -> Option<&'static ConfigKey> {
     if kind == ResourceType::Topic { topic_key(name) } else { broker_key(name) }
 }
 
+/// What can be said of each of the changes without the metadata: its kind, or why it is refused. `receiver` is the broker
+/// that asks to know; a controller takes changes of every broker.
+pub fn check_alterations(
+    resources: &[AlterResource],
+    receiver: Option<NodeId>,
+) -> Vec<Result<ResourceType, AlterConfigError>> {
+    let twice = duplicates(resources.iter().map(|resource| (resource.kind, resource.name.as_str())));
+    let check = |resource: &AlterResource| {
+        if twice.contains(&(resource.kind, resource.name.as_str())) {
+            return Err(AlterConfigError::DuplicateResource);
+        }
+        let kind = ResourceType::from_code(resource.kind)
+            .ok_or(AlterConfigError::UnknownResourceType(resource.kind))?;
+        check_changes(&resource.changes)?;
+        check_resource(kind, resource, receiver).map(|()| kind)
+    };
+    resources.iter().map(check).collect()
+}
+
 fn check_changes(changes: &[AlterConfig]) -> Result<(), AlterConfigError> {
     if !duplicates(changes.iter().map(|change| &change.name)).is_empty() {
         return Err(AlterConfigError::DuplicateKeys);
@@ -274,11 +285,11 @@ fn check_changes(changes: &[AlterConfig]) -> Result<(), AlterConfigError> {
     Ok(())
 }
 
-/// Whether there is anything to change at this resource, seen from the broker that got the request.
+/// Whether there is anything to change at this resource, seen from the node that got the request.
 fn check_resource(
     kind: ResourceType,
     resource: &AlterResource,
-    receiver: NodeId,
+    receiver: Option<NodeId>,
 ) -> Result<(), AlterConfigError> {
     let first = || resource.changes.first().map_or_else(String::new, |change| change.name.clone());
     match kind {
@@ -291,11 +302,13 @@ fn check_resource(
     }
 }
 
-fn check_broker_name(name: &str, receiver: NodeId) -> Result<(), AlterConfigError> {
-    match name.parse::<i32>() {
-        Ok(id) if NodeId(id) == receiver => Ok(()),
-        Ok(_) => Err(AlterConfigError::OtherBroker { expected: receiver, received: name.to_owned() }),
-        Err(_) => Err(AlterConfigError::BrokerNotNumber(name.to_owned())),
+fn check_broker_name(name: &str, receiver: Option<NodeId>) -> Result<(), AlterConfigError> {
+    match (name.parse::<i32>(), receiver) {
+        (Ok(id), Some(expected)) if NodeId(id) != expected => {
+            Err(AlterConfigError::OtherBroker { expected, received: name.to_owned() })
+        }
+        (Ok(_), _) => Ok(()),
+        (Err(_), _) => Err(AlterConfigError::BrokerNotNumber(name.to_owned())),
     }
 }
 
@@ -350,7 +363,7 @@ mod tests {
     }
 
     fn alter(controller: &mut Controller, resource: AlterResource) -> Result<(), AlterConfigError> {
-        let decision = controller.alter_configs(&[resource], NodeId(1), false);
+        let decision = controller.alter_configs(&[resource], Some(NodeId(1)), false);
         commit(controller, decision).remove(0).result
     }
 
@@ -409,13 +422,13 @@ mod tests {
     fn validate_only_records_nothing_and_one_bad_value_keeps_all_of_a_resource() {
         let controller = with_topic();
         let good = resource(TOPIC, "t", &[("retention.ms", AlterOp::Set, Some("5"))]);
-        assert!(controller.alter_configs(&[good], NodeId(1), true).records.is_empty());
+        assert!(controller.alter_configs(&[good], Some(NodeId(1)), true).records.is_empty());
         let mixed = resource(
             TOPIC,
             "t",
             &[("retention.ms", AlterOp::Set, Some("5")), ("segment.ms", AlterOp::Set, Some("x"))],
         );
-        assert!(controller.alter_configs(&[mixed], NodeId(1), false).records.is_empty());
+        assert!(controller.alter_configs(&[mixed], Some(NodeId(1)), false).records.is_empty());
     }
 
     #[test]
@@ -495,7 +508,7 @@ mod tests {
     fn a_resource_that_is_there_twice_is_refused_both_times() {
         let controller = with_topic();
         let set = || resource(TOPIC, "t", &[("retention.ms", AlterOp::Set, Some("5"))]);
-        let decision = controller.alter_configs(&[set(), set()], NodeId(1), false);
+        let decision = controller.alter_configs(&[set(), set()], Some(NodeId(1)), false);
         assert!(decision.records.is_empty());
         assert_eq!(decision.reply.len(), 2);
         assert!(decision.reply.iter().all(|altered| altered.result.is_err()));

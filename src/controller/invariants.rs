@@ -122,7 +122,7 @@ fn take(controller: &mut Controller, step: &Step, run: u8) {
                 changes: vec![change],
                 replace: false,
             };
-            let decision = controller.alter_configs(&[resource], NodeId(1), false);
+            let decision = controller.alter_configs(&[resource], Some(NodeId(1)), false);
             commit(controller, decision);
         }
         Step::ProducerIds { node } => {

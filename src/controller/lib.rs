@@ -49,9 +49,10 @@ use sessions::Sessions;
 use upkeep::Schedule;
 
 pub use alter_partition::{AlterPartition, AlteredPartition, NewIsr};
+pub use auto_create::auto_topics;
 pub use brokers::Registration;
 pub use config::Config;
-pub use configs::{AlterConfig, AlterOp, AlterResource, AlteredResource};
+pub use configs::{AlterConfig, AlterOp, AlterResource, AlteredResource, check_alterations};
 pub use deletions::{DeleteTopic, DeletedTopic};
 pub use directories::{AssignReplicasToDirs, AssignedReplica};
 pub use elections::{ElectLeaders, ElectedLeader, ElectionType};

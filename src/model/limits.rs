@@ -28,6 +28,8 @@ impl Limits {
     pub const ANSWER_BYTES_MAX: usize = 256 << 20;
     /// Records of the metadata log, or a piece of a snapshot of it, in one answer; a larger batch is sent alone.
     pub const METADATA_FETCH_BYTES: usize = 1 << 20;
+    /// Requests for the controller of another node that wait for its answer; a larger one is passed on alone.
+    pub const FORWARDED_BYTES: usize = 32 << 20;
     /// A snapshot of the metadata, which only this cluster's own records make large.
     pub const SNAPSHOT_BYTES_MAX: usize = 1 << 30;
     /// Appended bytes after which checkpoints are written before their time: what a start after a kill reads again.

@@ -1,5 +1,7 @@
 //! Three whole nodes, each broker and controller: whether they find each other, and notice who is gone and back.
 
+mod any_node;
+
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 

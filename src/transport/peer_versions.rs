@@ -29,8 +29,13 @@ impl PeerVersions {
         (min <= max).then_some(max)
     }
 
+    /// The versions of an API that the peer serves, if it serves any.
+    pub fn versions(&self, api_key: i16) -> Option<RangeInclusive<i16>> {
+        self.apis.get(&api_key).cloned()
+    }
+
     /// Whether the peer serves this version of the API.
-    pub fn serves(&self, api_key: i16, version: i16) -> bool {
+    pub(crate) fn serves(&self, api_key: i16, version: i16) -> bool {
         self.apis.get(&api_key).is_some_and(|theirs| theirs.contains(&version))
     }
 

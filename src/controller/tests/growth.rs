@@ -4,7 +4,8 @@ mod world;
 
 use std::time::Duration;
 
-use controller::{AlterPartition, NewIsr};
+use controller::{AlterPartition, CreateTopics, NewIsr};
+use metadata::config::BrokerConfig;
 use metadata::{ConfigResource, Topic};
 use model::{NodeId, TopicName};
 use world::{Start, World};
@@ -19,11 +20,14 @@ fn topic(world: &World) -> Topic {
 /// One node, which made the topic.
 fn alone() -> World {
     let mut world = World::new(1, None);
+    let (image, broker) = (world.controller.image(), BrokerConfig::default());
+    let topics = controller::auto_topics(image, &broker, &[TopicName::from(OFFSETS)]);
     let mut random = 0;
-    let decision = world.controller.auto_create_topics(&[TopicName::from(OFFSETS)], &mut || {
-        random += 1;
-        random
-    });
+    let decision =
+        world.controller.create_topics(&CreateTopics { topics, validate_only: false }, &mut || {
+            random += 1;
+            random
+        });
     assert!(world.commit(decision)[0].result.is_ok());
     world
 }

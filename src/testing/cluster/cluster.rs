@@ -525,7 +525,7 @@ impl Cluster {
                 if !(0..partitions).all(leads) {
                     return (Vec::new(), ());
                 }
-                (active.controller.alter_configs(&[resource], NodeId(1), false).records, ())
+                (active.controller.alter_configs(&[resource], Some(NodeId(1)), false).records, ())
             });
         }
     }

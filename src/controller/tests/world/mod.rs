@@ -341,7 +341,7 @@ impl World {
     pub(crate) fn set_config_of(&mut self, topic: &str, name: &str, value: &str) {
         let change = AlterConfig { name: name.into(), op: AlterOp::Set, value: Some(value.into()) };
         let resource = AlterResource { kind: 2, name: topic.into(), changes: vec![change], replace: false };
-        let decision = self.controller.alter_configs(&[resource], NodeId(1), false);
+        let decision = self.controller.alter_configs(&[resource], Some(NodeId(1)), false);
         let reply = self.commit(decision);
         assert!(reply[0].result.is_ok(), "{reply:?}");
     }
