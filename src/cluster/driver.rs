@@ -165,6 +165,8 @@ impl Driver {
         let closing = mailboxes.closing.clone();
         loop {
             self.settle().await?;
+            // Its folder may have failed elsewhere, while nothing was written here.
+            self.log.check()?;
             tokio::select! {
                 biased;
                 () = closing.cancelled() => break,

@@ -412,6 +412,18 @@ fn a_metadata_disk_that_fails_ends_the_node() {
 }
 
 #[test]
+fn a_node_whose_metadata_folder_is_removed_ends() {
+    let (world, node) = world();
+    world.run(async {
+        let (case, _) = Case::start(&node, NEVER).await.expect("boots");
+        let before = case.clock.now();
+        env::Disk::remove_dir_all(&*node.disk(), Path::new("/d")).expect("a disk");
+        assert!(matches!(case.fatal.await, Ok(FatalError::Storage(_))));
+        assert!(case.clock.now().since(before) < Duration::from_secs(10));
+    });
+}
+
+#[test]
 fn too_many_open_files_end_no_node() {
     for after in 0..15 {
         let (world, node) = world();

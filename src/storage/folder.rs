@@ -312,10 +312,27 @@ impl LogFolder {
 
     /// Replaces the three checkpoints by what these logs say; they must be all logs of the folder, each as
     /// [`Log::checkpoint`] gave it. Renews the reserve where it can. Waits for the disk.
+    ///
+    /// # Errors
+    /// The disk failed; or the folder is not there any more, and so offline from now on.
     pub fn checkpoint(&self, logs: &[LogCheckpoint]) -> Result<(), StorageError> {
         self.state.check()?;
+        self.check_place()?;
         self.state.reserve.restore(&*self.state.disk);
         self.state.write_checkpoints(logs)
+    }
+
+    /// Whether the folder is still where it was: what is written to the open files of one that was removed is lost.
+    fn check_place(&self) -> Result<(), StorageError> {
+        let path = self.state.path.join(meta_properties::FILE);
+        let cause = match self.state.read_file(&path)?.map(|bytes| MetaProperties::parse(&bytes)) {
+            None => "the log folder was removed under the running node, or something else is mounted there",
+            Some(Ok(found)) if found.directory_id != self.meta.directory_id => {
+                "another log folder was put in the place of this one under the running node"
+            }
+            Some(_) => return Ok(()),
+        };
+        Err(self.state.fail(&path, &io::Error::new(io::ErrorKind::NotFound, cause)))
     }
 
     /// One step of upkeep: removes a partition whose deletion was cut off, and renews the reserve when space is free.

@@ -45,6 +45,25 @@ fn old_segments_are_deleted_but_never_above_the_high_watermark() {
 }
 
 #[test]
+fn a_folder_that_is_removed_or_replaced_under_the_node_is_offline() {
+    let remove = |disk: &SimDisk| disk.remove_dir_all(Path::new(FOLDER)).unwrap();
+    let replace = |disk: &SimDisk| {
+        remove(disk);
+        disk.create_dir_all(Path::new(FOLDER)).unwrap();
+        let other = "cluster.id=c\nnode.id=1\ndirectory.id=CQkJCQkJCQkJCQkJCQkJCQ\nversion=1\n";
+        env::write_atomic(disk, &Path::new(FOLDER).join("meta.properties"), other.as_bytes()).unwrap();
+    };
+    for change in [&remove as &dyn Fn(&SimDisk), &replace] {
+        let mut node = filled(LogConfig::default(), 1);
+        node.checkpoint(Offset(2));
+        change(&node.disk);
+        let error = node.folder.checkpoint(&[]).unwrap_err();
+        assert!(matches!(error, StorageError::Offline { .. }), "{error}");
+        assert!(node.folder.offline().is_some() && node.log.check().is_err());
+    }
+}
+
+#[test]
 fn a_folder_that_could_not_be_opened_is_offline_and_touches_nothing() {
     let disk = SimDisk::new(1);
     disk.fail(Kind::Name, FOLDER, 0, u64::MAX);
