@@ -1,4 +1,4 @@
-"""Controllers in one quorum: Ottla's, Apache Kafka's, or some of each.
+"""Controllers in one quorum: Ottla's, Apache Kafka's, or some of each; and Ottla's nodes that are brokers too.
 
 Ottla's alone begin with empty folders. Where one of them is Kafka's, all folders are formatted by Kafka's own tool.
 """
@@ -93,6 +93,16 @@ class Controller:
 
 class OttlaController(Controller, Ottla):
     """A controller of this checkout."""
+
+
+class OttlaNode(OttlaController):
+    """A broker and controller of this checkout."""
+
+    def __init__(self, number, ports, is_formatted):
+        super().__init__(number, ports, is_formatted)
+        self.clients = f"127.0.0.1:{free_port()}"
+        listeners = f"{self.settings['listeners']},PLAINTEXT://{self.clients}"
+        self.settings |= {"process.roles": "broker,controller", "listeners": listeners}
 
 
 class KafkaController(Controller, Kafka):
