@@ -148,7 +148,8 @@ impl Reader {
             }
             let limit = self.make_room().await?;
             match self.read_now(limit).await {
-                None => {}
+                // Also where this task has had its share of turns, and would be told so for ever.
+                None => tokio::task::yield_now().await,
                 Some(Ok(0)) if self.held.bytes().is_empty() => return Err(RecvError::Closed),
                 Some(Ok(0)) => return Err(RecvError::Io(io::ErrorKind::UnexpectedEof.into())),
                 Some(result) => return result.map(|_| self.hear()).map_err(RecvError::Io),
