@@ -23,6 +23,9 @@ use crate::fetch_answer::{FetchAnswer, PartitionAnswer};
 use crate::fetch_session::{Context, Key, Opening, TopicRef, Wanted};
 use crate::{Node, Reply, Session};
 
+/// So many partitions may be named more often than they are there.
+const FEW: usize = 1000;
+
 pub(crate) async fn handle(
     node: &Node,
     _session: &mut Session,
@@ -134,7 +137,8 @@ async fn fetch(node: &Node, context: &Context, terms: &Terms) -> Vec<PartitionAn
     let mut round = Round::new(&sources, terms);
     let signal = Signal::new(1);
     let mut waiting: Vec<Option<Registration>> = sources.iter().map(|_| None).collect();
-    while !round.is_enough() && !sources.is_empty() && node.env.clock.now() < terms.deadline {
+    let waits = may_wait(sources.len(), &image);
+    while waits && !round.is_enough() && node.env.clock.now() < terms.deadline {
         for place in std::mem::take(&mut round.unwaited) {
             waiting[place] = round.wait(place, &signal);
         }
@@ -142,6 +146,13 @@ async fn fetch(node: &Node, context: &Context, terms: &Terms) -> Vec<PartitionAn
         fired.into_iter().flatten().for_each(|place| round.read(place));
     }
     round.answers
+}
+
+/// A fetch that names partitions again and again takes much more memory than its request did: it is answered at once. Only
+/// where there are many of them is it worth counting.
+fn may_wait(named: usize, image: &Image) -> bool {
+    let there_are = || image.topics.iter().map(|topic| topic.partitions.len()).sum::<usize>();
+    named > 0 && (named <= FEW || named <= there_are())
 }
 
 /// The partition on this node that a key means.
@@ -275,5 +286,16 @@ fn tell(node: &Node, context: &Context, mut partitions: Vec<PartitionAnswer>) ->
     match sessions.end(context, &mut partitions, (node.env.clock.now(), fresh_id)) {
         Ok(session_id) => FetchAnswer { error: 0, session_id, partitions },
         Err(error) => error_answer(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fetch_that_names_more_partitions_than_there_are_does_not_wait() {
+        let image = Image::default();
+        assert_eq!([0, 1, FEW, FEW + 1].map(|named| may_wait(named, &image)), [false, true, true, false]);
     }
 }
