@@ -27,15 +27,15 @@ NAMES = ("librdkafka", "java")
 class Load:
     """A topic under load. Use it in a `with`; `check` ends the load and says whether all is well."""
 
-    def __init__(self, bootstrap, partitions=3, names=NAMES):
-        self.bootstrap, self.partitions, self.names = bootstrap, partitions, names
+    def __init__(self, bootstrap, partitions=3, names=NAMES, replicas=1):
+        self.bootstrap, self.partitions, self.names, self.replicas = bootstrap, partitions, names, replicas
         self.topic = f"load-{uuid.uuid4().hex[:8]}"
         self.folder = tempfile.TemporaryDirectory(prefix="ottla-tests-load-")
         self.processes = {}
         self.witness = None
 
     def __enter__(self):
-        create_topic(self.bootstrap, self.topic, self.partitions)
+        create_topic(self.bootstrap, self.topic, self.partitions, self.replicas)
         for name in self.names:
             command = {"librdkafka": librdkafka, "java": java}[name](Path(self.folder.name))
             arguments = [*command, self.bootstrap, self.topic, str(self.partitions), name]
@@ -210,10 +210,10 @@ def commits(consumer, offset):
         return False
 
 
-def create_topic(bootstrap, topic, partitions):
+def create_topic(bootstrap, topic, partitions, replicas=1):
     """Makes a topic, and waits until it is there."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
+    admin.create_topics([NewTopic(topic, partitions, replicas)])[topic].result(30)
     eventually(lambda: topic in admin.list_topics(timeout=10).topics, f"topic {topic}")
 
 
