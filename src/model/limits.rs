@@ -32,8 +32,12 @@ impl Limits {
     pub const FORWARDED_BYTES: usize = 32 << 20;
     /// A snapshot of the metadata, which only this cluster's own records make large.
     pub const SNAPSHOT_BYTES_MAX: usize = 1 << 30;
-    /// Appended bytes after which checkpoints are written before their time: what a start after a kill reads again.
-    pub const RECOVERY_BYTES: u64 = 256 << 20;
+    /// Appended bytes after which checkpoints are written before their time, at most: what a start after a kill reads again.
+    pub const RECOVERY_BYTES_MAX: u64 = 256 << 20;
+    /// So many of them at least.
+    pub const RECOVERY_BYTES_MIN: u64 = 64 << 20;
+    /// So many more for each partition that was appended to.
+    pub const RECOVERY_BYTES_PER_PARTITION: u64 = 256 << 10;
     /// Files flushed at once in one log folder.
     pub const FLUSHES_AT_ONCE: usize = 8;
     /// Bytes of a file that are kept free in a log folder so that deletes, commits and metadata go on when it is full.

@@ -60,6 +60,8 @@ struct State {
     flush: Flush,
     /// How long upkeep has found something that is not flushed.
     unflushed_for: Duration,
+    /// Whether it was appended to since its checkpoint.
+    owes_checkpoint: bool,
     /// Those who wait for the high watermark, and followers, who wait for the log end.
     waiters: Waiters,
     followers: Waiters,
@@ -121,6 +123,7 @@ impl Partition {
             late: None,
             flush: Flush::Idle,
             unflushed_for: Duration::ZERO,
+            owes_checkpoint: false,
             waiters: Waiters::default(),
             followers: Waiters::default(),
             fetcher: None,
@@ -309,8 +312,15 @@ impl State {
         })
     }
 
+    /// So many bytes were appended.
+    fn owe(&mut self, partition: &Partition, bytes: usize) {
+        let are_first = !std::mem::replace(&mut self.owes_checkpoint, true);
+        partition.committer.debt.add(bytes, are_first);
+    }
+
     fn checkpoint(&mut self) -> Option<CheckpointJob> {
         self.check_condition().ok()?;
+        self.owes_checkpoint = false;
         let high_watermark = self.lost.unwrap_or(self.replica.high_watermark());
         self.log.checkpoint(high_watermark).ok()
     }

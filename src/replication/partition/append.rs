@@ -37,7 +37,7 @@ impl Partition {
                 return Err(error.into());
             }
         };
-        self.committer.debt.add(batches.len());
+        state.owe(self, batches.len());
         self.log_changed(&mut state);
         let end = state.log.log_end();
         state.followers.reached(end);

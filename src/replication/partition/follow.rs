@@ -122,7 +122,7 @@ impl Partition {
         let origin = if is_internal(&self.name.topic) { Origin::Coordinator } else { Origin::Client };
         match state.log.append_as_follower(bytes, origin, self.wall()) {
             Ok(_) => {
-                self.committer.debt.add(bytes.len());
+                state.owe(self, bytes.len());
                 Log::Changed
             }
             Err(error) => {
