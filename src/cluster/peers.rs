@@ -42,6 +42,16 @@ pub(crate) struct Answered {
     pub(crate) answer: Result<Answer, Unanswered>,
 }
 
+impl Answered {
+    /// The node that was asked, if nobody listens where it is.
+    pub(crate) fn unreachable(&self) -> Option<NodeId> {
+        match (self.to, &self.answer) {
+            (quorum::Peer::Node(node), Err(Unanswered::Call(CallError::Connect(_)))) => Some(node),
+            _ => None,
+        }
+    }
+}
+
 /// Why a question has no answer.
 pub(crate) enum Unanswered {
     Call(CallError),

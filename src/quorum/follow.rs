@@ -19,12 +19,17 @@ use crate::{
     FetchResponse, Peer, Quorum, Request, Response, Token,
 };
 
+/// How long a leader that cannot be reached is waited for: all its followers are to notice before one campaigns.
+const UNREACHABLE_WAIT: Duration = Duration::from_millis(20);
+/// Followers should not all campaign at the same moment.
+const UNREACHABLE_SPREAD: Duration = Duration::from_millis(60);
+
 #[derive(Clone, Debug)]
 pub(crate) struct Follower {
     pub(crate) leader: NodeId,
     /// Without a good answer until then, the leader is given up.
     pub(crate) fetch_until: Instant,
-    /// The leader has answered well in this epoch.
+    /// The leader has answered well in this epoch, and is there since.
     heard: bool,
     /// The leader said that it leads no more.
     abandoned: bool,
@@ -145,6 +150,16 @@ impl Quorum {
         let fetch_until = self.next_fetch_deadline();
         if let Role::Follower(role) = &mut self.role {
             (role.heard, role.fetch_until) = (true, fetch_until);
+        }
+    }
+
+    pub(crate) fn doubt_leader(&mut self, node: NodeId) {
+        let give_up_at = self.now.plus(UNREACHABLE_WAIT + self.jitter.up_to(UNREACHABLE_SPREAD));
+        if let Role::Follower(role) = &mut self.role
+            && role.leader == node
+            && role.heard
+        {
+            (role.heard, role.fetch_until) = (false, role.fetch_until.min(give_up_at));
         }
     }
 

@@ -184,6 +184,12 @@ impl Quorum {
         });
     }
 
+    /// Nobody listens where that node is. If it leads, its process is gone, or hidden from here: this node does not wait for
+    /// the fetch timeout until it campaigns. Who still hears from that leader refuses it.
+    pub fn handle_unreachable(&mut self, now: Instant, node: NodeId) {
+        self.event(now, |quorum| quorum.doubt_leader(node));
+    }
+
     /// A flush that began when the log ended at `end` and had been cut `truncations` times is done.
     pub fn handle_flushed(&mut self, now: Instant, end: Offset, truncations: u64) {
         self.event(now, |quorum| {

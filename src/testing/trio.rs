@@ -34,8 +34,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// What a broker has to come back on another connection, and what it takes to see that it did not.
 const FENCED_WITHIN: Duration = Duration::from_millis(300);
-/// As long as a follower waits for its leader, and two elections.
-const REPLACED_WITHIN: Duration = Duration::from_secs(4);
+/// As [`FENCED_WITHIN`], after an election.
+const REPLACED_WITHIN: Duration = Duration::from_millis(600);
 
 struct Trio {
     world: World,

@@ -31,7 +31,7 @@ impl Driver {
 
     /// One of this node's questions was answered, or will not be.
     pub(super) async fn answered(&mut self, answered: Answered) -> Result<(), FatalError> {
-        let now = self.env.clock.now();
+        let (now, unreachable) = (self.env.clock.now(), answered.unreachable());
         match answered.answer {
             Ok(answer) => {
                 self.received = answer.bytes;
@@ -40,6 +40,9 @@ impl Driver {
                 self.received = Bytes::new();
             }
             Err(_) => self.quorum.handle_failure(now, answered.id),
+        }
+        if let Some(node) = unreachable {
+            self.quorum.handle_unreachable(now, node);
         }
         Ok(())
     }

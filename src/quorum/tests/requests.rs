@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use model::{ErrorCode, Instant, LeaderEpoch, NodeId, Offset, Uuid};
 use quorum::{
-    Action, BeginQuorumEpochRequest, Boot, Config, EndQuorumEpochRequest, EpochEnd, EpochStart, FetchRequest,
-    FetchSnapshotRequest, LogView, Quorum, ReplicaKey, Request, Response, RoleName, SnapshotId, Token,
-    VoteRequest, Voter, VoterHistory, VoterSet,
+    Action, BeginQuorumEpochRequest, Boot, Config, CurrentLeader, EndQuorumEpochRequest, EpochEnd,
+    EpochStart, FetchRequest, FetchResponse, FetchSnapshotRequest, LogView, Peer, Quorum, ReplicaKey,
+    Request, Response, RoleName, SnapshotId, Token, VoteRequest, Voter, VoterHistory, VoterSet,
 };
 
 const EPOCH: LeaderEpoch = LeaderEpoch(1);
@@ -224,4 +224,68 @@ fn a_record_without_voters_lets_nobody_be_elected() {
         assert_ne!(quorum.role(), RoleName::Leader);
     }
     assert_eq!(quorum.epoch(), EPOCH);
+}
+
+/// Voter 2 of three, which hears from the leader, 1, in epoch 4.
+fn follower() -> Quorum {
+    let voters: VoterSet = [1, 2, 3].map(|id| Voter::new(key(id))).into_iter().collect();
+    let boot = Boot { voters: VoterHistory::bootstrap(voters), ..Boot::default() };
+    let mut quorum = Quorum::open(Config::default(), key(2), 0, 1, boot, NOW);
+    quorum.handle_request(NOW, Token(1), begin(4, 1, key(2)));
+    hear_leader(&mut quorum, NOW);
+    quorum
+}
+
+/// The leader answers the Fetch that is under way.
+fn hear_leader(quorum: &mut Quorum, now: Instant) {
+    let mut asked = quorum.take_actions().into_iter().filter_map(|action| match action {
+        Action::Send { to: Peer::Node(NodeId(1)), id, request: Request::Fetch(_) } => Some(id),
+        _ => None,
+    });
+    let sent = asked.next_back();
+    let current = CurrentLeader { epoch: LeaderEpoch(4), leader: Some(NodeId(1)) };
+    let answer = FetchResponse {
+        error: ErrorCode::None,
+        current,
+        high_watermark: None,
+        log_start: Offset(0),
+        diverging: None,
+        snapshot: None,
+        batches: Vec::new(),
+    };
+    quorum.handle_response(now, sent.expect("it fetches"), Response::Fetch(answer));
+}
+
+fn would_vote(quorum: &mut Quorum) -> bool {
+    let log_end = EpochEnd { epoch: LeaderEpoch(0), end: Offset(0) };
+    let request =
+        VoteRequest { epoch: LeaderEpoch(4), candidate: key(3), voter: key(2), log_end, pre_vote: true };
+    match ask(quorum, Request::Vote(request)) {
+        Response::Vote(answer) => answer.granted,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_leader_that_cannot_be_reached_is_soon_given_up() {
+    let mut quorum = follower();
+    assert!(!would_vote(&mut quorum), "it hears from its leader");
+    quorum.handle_unreachable(NOW, NodeId(3));
+    assert!(!would_vote(&mut quorum), "that one does not lead");
+    quorum.handle_unreachable(NOW, NodeId(1));
+    assert!(would_vote(&mut quorum));
+    assert_eq!(quorum.role(), RoleName::Follower, "the others are to notice first");
+    quorum.handle_tick(NOW.plus(Duration::from_millis(100)));
+    assert_eq!(quorum.role(), RoleName::Prospective);
+}
+
+#[test]
+fn a_leader_that_is_back_at_once_is_kept() {
+    let mut quorum = follower();
+    quorum.handle_unreachable(NOW, NodeId(1));
+    let soon = NOW.plus(Duration::from_millis(15));
+    hear_leader(&mut quorum, soon);
+    assert!(!would_vote(&mut quorum));
+    quorum.handle_tick(soon.plus(Duration::from_millis(100)));
+    assert_eq!(quorum.role(), RoleName::Follower);
 }
