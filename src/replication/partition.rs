@@ -350,7 +350,7 @@ impl State {
     }
 }
 
-/// A leader epoch as a request tells it; any negative one is none.
+/// A leader epoch as a request tells it; -1 is none, and any other negative one is old.
 fn known(epoch: LeaderEpoch) -> Option<LeaderEpoch> {
-    (epoch > LeaderEpoch::NONE).then_some(epoch)
+    (epoch != LeaderEpoch::NONE).then_some(epoch)
 }

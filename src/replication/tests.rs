@@ -217,6 +217,20 @@ fn what_was_decided_in_another_leader_epoch_is_not_appended() {
 }
 
 #[test]
+fn every_epoch_but_minus_one_is_held_against_the_leaders() {
+    let (world, node) = world();
+    world.run(async {
+        let case = Case::start(&node, &topic_in_epoch(3)).await;
+        let check = |epoch| case.partition().check_epoch(LeaderEpoch(epoch)).err();
+        assert_eq!((check(-1), check(3)), (None, None));
+        for old in [i32::MIN, -2, 2] {
+            assert_eq!(check(old), Some(PartitionError::FencedLeaderEpoch));
+        }
+        assert_eq!(check(4), Some(PartitionError::UnknownLeaderEpoch));
+    });
+}
+
+#[test]
 fn with_write_caching_what_is_written_counts_at_once() {
     let (world, node) = world();
     world.run(async {
