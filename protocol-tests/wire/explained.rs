@@ -62,9 +62,9 @@ const EXPLAINED: &[Explained] = &[
     row("bad_batch/", "", "PartitionResponses.ErrorMessage: ", MESSAGE),
     row("bad_batch/unknown_codec", "", "ErrorCode: -1 | ", NOT_AN_ERROR),
     row("bad_batch/codec_of_plain_records", "", "", NOT_WALKED),
-    row("bad_batch/first_record_too_long", "", "", NOT_WALKED),
     row("bad_batch/log_append_time", "", "", "a producer must not say LogAppendTime; Kafka 4.4 takes it"),
     row("bad_batch/transactional", "", "", NO_TRANSACTIONS),
+    row("bad_batch/end", "", "Partitions.Offset: ", SHIFTED),
     row("bad_batch/and_a_cut_second", "", "", "Kafka drops a cut batch behind a whole one in silence"),
     row(
         "Fetch/",
