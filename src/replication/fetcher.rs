@@ -20,13 +20,14 @@ use std::time::Duration;
 use env::Env;
 use model::{LeaderEpoch, Limits, NodeId, TopicIdPartition};
 use protocol::messages::{FetchRequest, ListOffsetsRequest};
-use replica::{FetchState, LeaderOffsets, QuestionId};
+use replica::{FetchState, LeaderOffsets};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 use transport::{CallError, Peer, PeerConfig};
 
 use crate::Partition;
+use crate::asked::{Asked, Lane, Listing, Next};
 use crate::fetch_session::FetchSession;
 use crate::fetchers::Fetchers;
 use crate::partition::Fetched;
@@ -39,14 +40,6 @@ const SETUP_TIMEOUT: Duration = Duration::from_secs(10);
 const RECONNECT_BACKOFF: Duration = Duration::from_millis(50);
 const RECONNECT_BACKOFF_MAX: Duration = Duration::from_millis(500);
 
-/// A way to the leader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lane {
-    Main,
-    /// For what is asked while the main one waits for the leader.
-    Aside,
-}
-
 /// The aside lane asks the leader to wait so many times shorter.
 const ASIDE_SOONER: u32 = 10;
 
@@ -57,62 +50,24 @@ pub(crate) struct Fetcher {
     news: [Notify; 2],
 }
 
-#[derive(Default)]
-struct Asked {
-    open: BTreeMap<TopicIdPartition, Open>,
-    /// What was appended is being flushed; and who appended it.
-    flushing: BTreeMap<TopicIdPartition, Lane>,
-    listings: BTreeMap<TopicIdPartition, Listing>,
-    /// Whether the main lane waits for the leader.
-    main_waits: bool,
-}
-
-struct Open {
-    partition: Arc<Partition>,
-    state: FetchState,
-    /// By which lane it is in flight.
-    lane: Option<Lane>,
-}
-
-/// A question where the leader's log starts and ends.
-pub(crate) struct Listing {
-    pub(crate) partition: Arc<Partition>,
-    pub(crate) id: QuestionId,
-    pub(crate) leader_epoch: LeaderEpoch,
-}
-
-/// What a lane asks next.
-enum Next {
-    Offsets(Listing),
-    Records(BTreeMap<TopicIdPartition, FetchState>),
-}
-
 impl Fetcher {
     /// A partition asks for records.
     pub(crate) fn ask(&self, partition: &Arc<Partition>, state: FetchState) {
-        let mut asked = self.lock();
-        asked.flushing.remove(&partition.id);
-        asked.open.insert(partition.id, Open { partition: partition.clone(), state, lane: None });
-        drop(asked);
-        self.tell();
+        self.change(|asked| asked.ask(partition, state));
     }
 
     /// A partition asks where the leader's log starts and ends.
     pub(crate) fn ask_offsets(&self, listing: Listing) {
-        let mut asked = self.lock();
-        asked.flushing.remove(&listing.partition.id);
-        asked.listings.insert(listing.partition.id, listing);
-        drop(asked);
-        self.tell();
+        self.change(|asked| asked.ask_offsets(listing));
     }
 
     /// A partition has nothing more to ask here.
     pub(crate) fn leave(&self, id: TopicIdPartition) {
-        let mut asked = self.lock();
-        asked.open.remove(&id);
-        asked.listings.remove(&id);
-        asked.flushing.remove(&id);
-        drop(asked);
+        self.change(|asked| asked.leave(id));
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Asked)) {
+        change(&mut self.lock());
         self.tell();
     }
 
@@ -125,76 +80,32 @@ impl Fetcher {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until there is something to ask by this lane, and `may_ask`.
-    async fn next(&self, lane: Lane, may_ask: impl Fn() -> bool) -> Next {
+    /// Waits until `look` finds something.
+    async fn until<T>(&self, lane: Lane, look: impl Fn(&mut Asked) -> Option<T>) -> T {
         loop {
-            let next = if may_ask() { self.lock().take(lane) } else { None };
-            if let Some(next) = next {
-                return next;
+            let found = look(&mut self.lock());
+            if let Some(found) = found {
+                return found;
             }
             self.news[lane as usize].notified().await;
         }
     }
 
-    /// Ends when nobody wants the answer any more that this lane waits for.
-    async fn deserted(&self, lane: Lane) {
-        while self.lock().open.values().any(|open| open.lane == Some(lane)) {
-            self.news[lane as usize].notified().await;
-        }
-    }
-
-    /// Ends when all that this lane brought is flushed, or no longer wanted.
-    async fn flushed(&self, lane: Lane) {
-        while self.lock().flushing.values().any(|brought| *brought == lane) {
-            self.news[lane as usize].notified().await;
-        }
-    }
-
-    /// Takes the question out that this is the answer of; none where it is not asked any more.
+    // Each a call of its own: the lock is given back with the answer.
     fn answered(&self, id: TopicIdPartition, lane: Lane) -> Option<(Arc<Partition>, FetchState)> {
-        let mut asked = self.lock();
-        asked.open.get(&id).filter(|open| open.lane == Some(lane))?;
-        let Open { partition, state, .. } = asked.open.remove(&id)?;
-        asked.flushing.insert(id, lane);
-        Some((partition, state))
+        self.lock().answered(id, lane)
     }
 
-    /// Nothing is to be flushed of this partition after all.
     fn settled(&self, id: TopicIdPartition) {
-        self.lock().flushing.remove(&id);
+        self.lock().settled(id);
     }
 
-    /// The lane's Fetch is over: what it left open may be asked again.
-    fn returned(&self, lane: Lane) {
-        let mut asked = self.lock();
-        if lane == Lane::Main {
-            asked.main_waits = false;
-        }
-        for open in asked.open.values_mut().filter(|open| open.lane == Some(lane)) {
-            open.lane = None;
-        }
-        drop(asked);
-        self.tell();
+    async fn deserted(&self, lane: Lane) {
+        self.until(lane, |asked| asked.is_deserted(lane).then_some(())).await;
     }
-}
 
-impl Asked {
-    fn take(&mut self, lane: Lane) -> Option<Next> {
-        if lane == Lane::Aside && !self.main_waits {
-            return None;
-        }
-        if let Some((_, listing)) = self.listings.pop_first() {
-            return Some(Next::Offsets(listing));
-        }
-        let free = self.open.iter_mut().filter(|(_, open)| open.lane.is_none());
-        let wanted: BTreeMap<_, _> = free
-            .map(|(id, open)| {
-                open.lane = Some(lane);
-                (*id, open.state)
-            })
-            .collect();
-        self.main_waits |= lane == Lane::Main && !wanted.is_empty();
-        (!wanted.is_empty()).then_some(Next::Records(wanted))
+    async fn flushed(&self, lane: Lane) {
+        self.until(lane, |asked| asked.is_flushed(lane).then_some(())).await;
     }
 }
 
@@ -235,8 +146,8 @@ struct Asking {
 impl Asking {
     async fn run(mut self) {
         loop {
-            let may_ask = || !self.fetchers.is_held();
-            match self.fetcher.next(self.lane, may_ask).await {
+            let take = |asked: &mut Asked| if self.fetchers.is_held() { None } else { asked.take(self.lane) };
+            match self.fetcher.until(self.lane, take).await {
                 Next::Offsets(listing) => self.list(listing).await,
                 Next::Records(wanted) => {
                     self.fetch(wanted).await;
@@ -263,7 +174,7 @@ impl Asking {
             Some(answers) => self.hand_out(answers).await,
             None => self.fail(&wanted),
         }
-        self.fetcher.returned(self.lane);
+        self.fetcher.change(|asked| asked.returned(self.lane));
     }
 
     /// None where there is no answer.
@@ -387,7 +298,7 @@ impl Asking {
                 reconnect_backoff_max: RECONNECT_BACKOFF_MAX,
             };
             let peer = Peer::new(self.env(), config, &address, "replica fetch");
-            self.session = FetchSession::default();
+            self.session.handle_failure();
             self.peer = Some((address, peer));
         }
         self.peer.as_ref().map(|(_, peer)| peer.clone())

@@ -8,6 +8,7 @@
 //!
 //! Kafka: `ReplicaManager`, `LogManager`, `Partition`, `DelayedOperationPurgatory`.
 
+mod asked;
 mod assignment;
 mod closing;
 mod committed;

@@ -11,7 +11,7 @@ use storage::{LogConfig, StorageError};
 use tracing::{error, warn};
 
 use super::{Condition, Fetched, Partition, State};
-use crate::fetcher::Listing;
+use crate::asked::Listing;
 use crate::log_shape::LogShape;
 
 /// What an action did to the log.
