@@ -1,12 +1,14 @@
 //! The partitions on this node: their logs, their part in replication, the committer, and those who wait.
 //!
-//! `Partition` is the lock that no await crosses; the committer moves its flushed end, the high watermark follows, and
-//! whoever waited for it wakes. Metadata decides which partitions there are; [`Replication::apply`] makes it so.
+//! `Partition` is the lock that no await crosses, around a log and the machine that says what becomes of it. The committer
+//! moves the flushed end, followers acknowledge by their fetches, the high watermark follows, and whoever waited for it
+//! wakes. Fetchers ask the leaders of what others lead. Metadata decides which partitions there are;
+//! [`Replication::apply`] makes it so.
 //!
-//! Invariants: a record is visible to consumers and acknowledged with acks=all only when it is flushed (design:
-//! durability, rules 1-4); an append never waits for a flush; nothing here knows of requests.
+//! Invariants: a record is visible to consumers and acknowledged with acks=all only when every replica that counts has
+//! flushed it; an append never waits for a flush; nothing here knows of clients' requests.
 //!
-//! Kafka: `ReplicaManager`, `LogManager`, `Partition`, `DelayedOperationPurgatory`.
+//! Kafka: `ReplicaManager`, `LogManager`, `Partition`, `ReplicaFetcherManager`, `DelayedOperationPurgatory`.
 
 mod asked;
 mod assignment;

@@ -231,7 +231,7 @@ impl Partition {
 
     fn maintain_log(self: &Arc<Self>, now: Timestamp) -> Result<Option<Maintained>, StorageError> {
         let mut state = self.lock();
-        if state.check_condition().is_err() || state.lost.is_some() {
+        if state.check_condition().is_err() || state.lost.is_some() || state.hindered.is_some() {
             return Ok(None);
         }
         let high_watermark = state.replica.high_watermark();

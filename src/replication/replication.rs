@@ -176,7 +176,8 @@ impl Replication {
     }
 
     async fn change(self: &Arc<Self>, image: &Image, change: Change) {
-        let Change { assigned, deleted } = change;
+        let Change { assigned, mut deleted } = change;
+        deleted.retain(|id| self.partitions.by_id(*id).is_ok() || self.failed.was_new(*id).is_some());
         self.outlets.fetchers.learn_addresses(image);
         let admits = self.is_unfenced(image);
         if !deleted.is_empty() {

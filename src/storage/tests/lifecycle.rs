@@ -227,6 +227,25 @@ fn a_folder_belongs_to_one_process_one_node_and_one_cluster() {
 }
 
 #[test]
+fn what_is_written_behind_a_cut_does_not_count_as_committed_after_a_power_cut() {
+    let cuts: [fn(&mut Node); 3] = [
+        |node| node.log.truncate_to(Offset(2), NOW).unwrap(),
+        |node| node.log.truncate_fully_and_start_at(Offset(2), NOW).unwrap(),
+        |node| node.folder.lower_checkpoints(&topic_partition(), Offset(2)).unwrap(),
+    ];
+    for cut in cuts {
+        let mut node = filled(small_segments(), 3);
+        flush(&mut node.log);
+        let gathered = node.log.checkpoint(Offset(6)).unwrap().run().unwrap();
+        node.folder.checkpoint(std::slice::from_ref(&gathered)).unwrap();
+        cut(&mut node);
+        node.folder.checkpoint(&[gathered]).unwrap();
+        let folder = open_folder(&node.disk.power_loss(), 0);
+        assert!(folder.high_watermark(&topic_partition()) <= Some(Offset(2)));
+    }
+}
+
+#[test]
 fn a_crash_while_logs_are_opened_is_not_a_clean_stop() {
     let mut node = filled(small_segments(), 2);
     node.log.close().unwrap();
