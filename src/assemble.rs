@@ -132,18 +132,18 @@ pub(crate) struct Begun {
     pub(crate) directory_id: Option<DirectoryId>,
 }
 
-/// Lets a node with an empty metadata log form a cluster with the other voters. None where it was told to stop meanwhile.
+/// Lets a node with an empty metadata log find out what it is a part of, or form that with others. None where it was told to stop meanwhile.
 async fn begin(
     env: &Env,
     config: &Config,
     shutdown: &CancellationToken,
 ) -> Result<Option<Begun>, StartError> {
     let dir = &config.log_dirs()[config.metadata_folder()?];
-    let knows_others = config.is_one_of_several() || !config.quorum.bootstrap_servers.is_empty();
+    let knows_others = config.begins_with_others() || !config.quorum.bootstrap_servers.is_empty();
     if !knows_others || !cluster::is_empty(env.disk.as_ref(), dir)? {
         return Ok(Some(Begun::default()));
     }
-    if !config.is_one_of_several() {
+    if !config.begins_with_others() {
         return Err(StartError::Unformatted(dir.clone()));
     }
     let meta = LogFolder::read_meta(env.disk.as_ref(), dir)?;
@@ -208,7 +208,7 @@ impl House {
             Arc::new(Node::new(env.clone(), config.api(), cluster.clone(), replication.clone(), shards));
         let registry = Arc::new(Registry::default());
         let controllers = controllers.serve(node.clone(), registry.clone());
-        let mut lifecycle = (config.quorum.roles == Roles::Combined).then(|| {
+        let mut lifecycle = (config.quorum.roles != Roles::Controller).then(|| {
             let local = |listener: &str| clients.local(listener);
             let registration = config.registration(env, cluster.cluster_id(), &folders, local);
             Lifecycle::start(env, &cluster, registration, folders.clone(), closing.clone())

@@ -124,12 +124,18 @@ pub enum ConfigError {
          everything, so the node does not start: remove the key to allow that"
     )]
     NoAuthorizer(String),
-    /// A broker without a controller.
+    /// A broker alone that knows no controllers.
     #[error(
-        "process.roles is {0}: in this version of Ottla a broker is its own controller. Set it to broker,controller or \
-         remove it"
+        "process.roles is broker, and controller.quorum.voters does not say where the controllers are. Name them there, \
+         as ID@HOST:PORT, or set process.roles to broker,controller"
     )]
-    BrokerAlone(String),
+    NoControllers,
+    /// A broker alone that is named as a voter.
+    #[error(
+        "If process.roles contains just the 'broker' role, the node id {node_id} must not be included in the set of voters \
+         controller.quorum.voters={voters}"
+    )]
+    VotingBroker { node_id: i64, voters: String },
     /// The metadata log would be in a folder of its own.
     #[error(
         "metadata.log.dir is {0}, which is none of log.dirs: this version of Ottla keeps the metadata log in one of them. \
@@ -471,7 +477,9 @@ mod tests {
     #[test]
     fn what_this_version_has_not_is_refused() {
         assert!(refusal(&[], &["authorizer.class.name=x.Y"]).contains("no authorizer"));
-        assert!(refusal(&[], &["process.roles=broker"]).contains("its own controller"));
+        assert!(refusal(&[], &["process.roles=broker"]).contains("where the controllers are"));
+        let voting = ["process.roles=broker", "controller.quorum.voters=1@a:1"];
+        assert!(refusal(&[], &voting).contains("must not be included"));
         assert!(
             refusal(&[], &["controller.quorum.voters=1@a:1,2@b:1"]).contains("controller.listener.names")
         );

@@ -137,7 +137,7 @@ impl Cluster {
             deciding,
             open,
         });
-        if has_others {
+        if has_others && !cluster.place.endpoints.is_empty() {
             let registration = ControllerRegistration::new(env, cluster.clone());
             env.exec.spawn("controller registration", Box::pin(registration.run(closing)));
         }

@@ -1,4 +1,5 @@
-//! A node with an empty metadata log that is named among several voters: it finds out with the others what to begin with.
+//! A node with an empty metadata log and others beside it: a voter among several finds out with them what to begin with, a
+//! broker alone asks the voters which cluster they are.
 //!
 //! The rule is the core's `Formation`. Here nodes are asked until there is an outcome. The directory id is on disk before
 //! anybody hears of it: a node that dies before the cluster is made must come back as the one that was named.
@@ -31,6 +32,8 @@ const PATIENT_ROUNDS: u32 = 50;
 /// An empty node, and whom it may form a cluster with.
 pub struct Newcomer {
     me: Voter,
+    /// The voters of the configuration.
+    named: Vec<NodeId>,
     others: BTreeMap<NodeId, String>,
     configured: Option<ClusterId>,
 }
@@ -104,7 +107,7 @@ pub(crate) fn forget_directory_id(disk: &dyn Disk, log_dir: &Path) -> Result<(),
 }
 
 impl Newcomer {
-    /// `endpoints` are this node's controller listeners; `named` the voters of the configuration, itself among them;
+    /// `endpoints` are this node's controller listeners; `named` the voters of the configuration, itself among them or not;
     /// `configured` the cluster that it must be, if that is said.
     pub fn new(
         key: (NodeId, DirectoryId),
@@ -118,7 +121,7 @@ impl Newcomer {
             let address = Address { node: *id, host: host.clone(), port: *port };
             (*id, address.to_string())
         });
-        Self { me, others: others.collect(), configured }
+        Self { me, named: named.keys().copied().collect(), others: others.collect(), configured }
     }
 
     /// What this node tells who asks it while it is empty.
@@ -132,7 +135,7 @@ impl Newcomer {
     /// # Errors
     /// The nodes are configured to be of different clusters, or of other ids: a person must look.
     pub async fn form(&self, env: &Env) -> Result<Beginning, FormationError> {
-        let named = self.others.keys().copied().chain([self.me.key.id]);
+        let named = self.named.iter().copied();
         let mut formation = Formation::new(self.me.clone(), named, self.configured.clone());
         let peers: Vec<_> = self.others.iter().map(|(id, address)| (*id, peer(env, address))).collect();
         let mut outcome = formation.begin();
@@ -153,10 +156,7 @@ impl Newcomer {
             }
             round += 1;
             if round == PATIENT_ROUNDS && !missing.is_empty() {
-                warn!(
-                    ?missing,
-                    "the cluster is formed when all voters of controller.quorum.voters have answered"
-                );
+                warn!(?missing, "voters of controller.quorum.voters have not answered yet");
             }
             env.clock.sleep(ASK_AGAIN).await;
         }
@@ -175,7 +175,11 @@ impl Newcomer {
                 Beginning { cluster_id: cluster.id, voters: cluster.voters }
             }
             Outcome::Observe(cluster_id) => {
-                warn!(%cluster_id, "the cluster's voters do not name this node's disk: it observes until it is added");
+                if self.named.contains(&self.me.key.id) {
+                    warn!(%cluster_id, "the cluster's voters do not name this node's disk: it observes until it is added");
+                } else {
+                    info!(%cluster_id, "this node is a broker of the cluster");
+                }
                 Beginning { cluster_id, voters: VoterSet::default() }
             }
         }

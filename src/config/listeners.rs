@@ -98,6 +98,12 @@ pub enum ListenerError {
          when running the KRaft controller role"
     )]
     NoController,
+    /// A listener for controllers of a node that is none.
+    #[error(
+        "controller.listener.names must not contain a value appearing in the 'listeners' configuration when running \
+         KRaft with just the broker role. Remove {name} from listeners"
+    )]
+    NotForControllers { name: String },
     /// A listener for clients, of whom a controller has none.
     #[error(
         "The listeners config must only contain KRaft controller listeners from controller.listener.names when \
@@ -118,17 +124,23 @@ pub(crate) fn listeners(layers: &Layers<'_>, roles: Roles) -> Result<Vec<Listene
     plaintext(&bound, &layers.text("listener.security.protocol.map").unwrap_or_default(), is_controller)?;
 
     // A controller alone may be told what its brokers advertise: it has no use for it.
-    let must_listen = |name: &str| roles == Roles::Combined && !is_controller(name);
+    let must_listen = |name: &str| roles != Roles::Controller && !is_controller(name);
     let told = advertised(layers, &bound, must_listen)?;
     let listeners: Vec<Listener> =
         bound.into_iter().map(|endpoint| listener(endpoint, told.as_deref(), is_controller)).collect();
     let votes_with_others = layers.list("controller.quorum.voters").len() > 1;
     let needs_controller = votes_with_others || !controllers.is_empty() || roles == Roles::Controller;
-    if needs_controller && !listeners.iter().any(|each| is_controller(&each.name)) {
+    if roles != Roles::Broker && needs_controller && !listeners.iter().any(|each| is_controller(&each.name)) {
         return Err(ListenerError::NoController);
     }
     match roles {
         Roles::Combined => for_clients_and_brokers(layers, &listeners)?,
+        Roles::Broker => {
+            if let Some(other) = listeners.iter().find(|each| is_controller(&each.name)) {
+                return Err(ListenerError::NotForControllers { name: other.name.clone() });
+            }
+            for_clients_and_brokers(layers, &listeners)?;
+        }
         Roles::Controller => {
             if let Some(other) = listeners.iter().find(|each| !is_controller(&each.name)) {
                 return Err(ListenerError::NotForClients { name: other.name.clone() });

@@ -15,6 +15,8 @@ use super::{Address, Config, ConfigError, listeners};
 pub(crate) enum Roles {
     /// Broker and controller.
     Combined,
+    /// A broker alone: it follows the metadata and does not vote.
+    Broker,
     /// A controller alone: no partitions, no clients.
     Controller,
 }
@@ -35,26 +37,36 @@ impl Quorum {
     /// # Errors
     /// What this version is not, or what contradicts itself.
     pub(crate) fn of(layers: &Layers<'_>) -> Result<Self, ConfigError> {
-        let roles = roles(&layers.list("process.roles"))?;
+        let roles = roles(&layers.list("process.roles"));
         let (list, node_id) = (layers.list("controller.quorum.voters"), layers.integer("node.id"));
         // The registry has checked their form.
         let voters: BTreeMap<_, _> = list.iter().filter_map(|text| voter(text)).collect();
-        if !voters.is_empty() && !voters.keys().any(|id| i64::from(id.0) == node_id) {
-            return Err(ConfigError::NotAVoter { node_id, voters: list.join(",") });
-        }
         let bootstrap_servers = match roles {
-            Roles::Controller => layers.list("controller.quorum.bootstrap.servers"),
+            Roles::Controller | Roles::Broker => layers.list("controller.quorum.bootstrap.servers"),
             Roles::Combined => Vec::new(),
         };
+        let is_named = voters.keys().any(|id| i64::from(id.0) == node_id);
+        let named = list.join(",");
+        match roles {
+            Roles::Broker if is_named => return Err(ConfigError::VotingBroker { node_id, voters: named }),
+            Roles::Broker if voters.is_empty() && bootstrap_servers.is_empty() => {
+                return Err(ConfigError::NoControllers);
+            }
+            Roles::Combined | Roles::Controller if !is_named && !voters.is_empty() => {
+                return Err(ConfigError::NotAVoter { node_id, voters: named });
+            }
+            Roles::Broker | Roles::Combined | Roles::Controller => {}
+        }
         Ok(Self { roles, voters, bootstrap_servers })
     }
 }
 
-fn roles(list: &[String]) -> Result<Roles, ConfigError> {
+/// The registry has checked that there are no others.
+fn roles(list: &[String]) -> Roles {
     match list {
-        [_, _] => Ok(Roles::Combined),
-        [role] if role == "controller" => Ok(Roles::Controller),
-        other => Err(ConfigError::BrokerAlone(other.join(","))),
+        [role] if role == "controller" => Roles::Controller,
+        [role] if role == "broker" => Roles::Broker,
+        _ => Roles::Combined,
     }
 }
 
@@ -75,6 +87,11 @@ impl Config {
     /// Whether this node is one of several voters.
     pub(crate) fn is_one_of_several(&self) -> bool {
         self.quorum.voters.len() > 1
+    }
+
+    /// Whether an empty folder has to ask others what it is a part of.
+    pub(crate) fn begins_with_others(&self) -> bool {
+        self.is_one_of_several() || self.quorum.roles == Roles::Broker && !self.quorum.voters.is_empty()
     }
 
     /// This node's place in the quorum, for the metadata.

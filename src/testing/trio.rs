@@ -64,8 +64,14 @@ impl Trio {
     }
 
     fn start(&self, id: i32) {
+        self.start_with(id, &[]);
+    }
+
+    /// As `start`, with settings that count more than the usual ones.
+    fn start_with(&self, id: i32, more: &[&str]) {
         let (env, process) = (self.machine(id).boot(), Process::default());
-        let told = Sources { set: settings(id), ..Sources::default() };
+        let set = settings(id).into_iter().chain(more.iter().map(|&pair| pair.to_owned())).collect();
+        let told = Sources { set, ..Sources::default() };
         let config = Config::load(&told).expect("the settings are valid");
         let Process { stop, ended } = process.clone();
         self.machine(id).run(async move {
@@ -324,5 +330,25 @@ fn a_log_folder_that_fails_takes_its_own_replicas_out_of_service() {
         };
         trio.until("replica that is offline", some).await;
         trio.until_fenced(&ALL, &[]).await;
+    });
+}
+
+#[test]
+fn a_broker_alone_follows_the_controllers_and_is_missed_like_the_others() {
+    const VOTERS: &str = "controller.quorum.voters=1@n1:9093,2@n2:9093";
+    const ALONE: &[&str] = &["process.roles=broker", "listeners=PLAINTEXT://n3:9092", VOTERS];
+    let trio = Trio::new(11);
+    trio.world.run(async {
+        trio.start_with(3, ALONE);
+        trio.start_with(1, &[VOTERS]);
+        trio.start_with(2, &[VOTERS]);
+        trio.until_fenced(&ALL, &[]).await;
+        trio.create_topic(1).await;
+        trio.until_in_sync(&ALL, &ALL).await;
+        trio.machine(3).kill();
+        trio.until_in_sync(&[1, 2], &[1, 2]).await;
+        trio.produce(1).await;
+        trio.start_with(3, ALONE);
+        trio.until_in_sync(&ALL, &ALL).await;
     });
 }
