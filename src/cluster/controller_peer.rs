@@ -51,6 +51,7 @@ pub(crate) enum Unanswered {
     Call(#[from] CallError),
     #[error(transparent)]
     Cluster(#[from] ClusterError),
+    /// The one in this process.
     #[error("no answer in time")]
     TimedOut,
     #[error("the controller refused: {0:?}")]

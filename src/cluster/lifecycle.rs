@@ -256,7 +256,8 @@ impl Task {
         }
     }
 
-    /// Registers. The first time there is a limit to it, which begins when there is a controller to ask.
+    /// Registers. The first time there is a limit to it, which begins when there is another controller to ask: this node's
+    /// own may be waiting for space on its disk.
     async fn register(&mut self) -> Result<BrokerEpoch, Refusal> {
         let mut until = None;
         loop {
@@ -272,7 +273,7 @@ impl Task {
             };
             debug!(%why, "this broker is not registered yet");
             if let Some(within) = self.register_within
-                && !matches!(why, Unanswered::NoController)
+                && !matches!(why, Unanswered::NoController | Unanswered::TimedOut)
                 && self.env.clock.now() >= *until.get_or_insert(now.plus(within))
             {
                 return Err(Refusal::TooLate(why.to_string()));

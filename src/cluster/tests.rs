@@ -274,7 +274,7 @@ fn a_node_that_starts_without_any_space_waits_for_it() {
     world.run(async {
         set_free(&node, 0);
         let heals = async {
-            clock.sleep(Duration::from_secs(30)).await;
+            clock.sleep(Duration::from_mins(3)).await;
             node.disk().set_capacity(u64::MAX);
         };
         let (started, ()) = tokio::join!(Case::start(&node, NEVER), heals);
