@@ -22,7 +22,7 @@ use telemetry::Registry;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
+use tracing::{debug, warn};
 use transport::{TcpConfig, TcpNet};
 
 use crate::announce;
@@ -81,7 +81,12 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> Result<(), Star
         warn!(%error, "the limit of open files could not be raised");
     }
     let exec = HostExec::new(Handle::current(), Limits::FLUSHES_AT_ONCE * config.log_dirs().len());
-    run_in(host_env(exec, config.memory.tcp()), config, shutdown).await
+    let env = host_env(exec, config.memory.tcp());
+    let Some(running) = start(&env, &config, &shutdown).await? else { return Ok(()) };
+    if let Err(error) = host::allow_huge_pages(true) {
+        debug!(%error, "memory comes in small pages");
+    }
+    running.until_stopped(&env, &shutdown).await
 }
 
 /// Runs a node in a world: this machine's, or a simulated one.
@@ -89,20 +94,44 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> Result<(), Star
 /// # Errors
 /// Why it does not start, or cannot go on.
 pub async fn run_in(env: Env, config: Config, shutdown: CancellationToken) -> Result<(), StartError> {
-    let Some(begun) = begin(&env, &config, &shutdown).await? else { return Ok(()) };
+    match start(&env, &config, &shutdown).await? {
+        Some(running) => running.until_stopped(&env, &shutdown).await,
+        None => Ok(()),
+    }
+}
+
+/// A node that serves. None where it was told to stop meanwhile.
+async fn start(
+    env: &Env,
+    config: &Config,
+    shutdown: &CancellationToken,
+) -> Result<Option<Running>, StartError> {
+    let Some(begun) = begin(env, config, shutdown).await? else { return Ok(None) };
     let (clients, controllers) =
-        (bind(&env, &config, Side::Broker).await?, bind(&env, &config, Side::Controller).await?);
-    let mut house = tokio::select! {
+        (bind(env, config, Side::Broker).await?, bind(env, config, Side::Controller).await?);
+    let house = tokio::select! {
         biased;
         // It may be waiting for space on its disk.
-        () = shutdown.cancelled() => return Ok(()),
-        built = House::build(&env, &config, &clients, controllers, begun) => built?,
+        () = shutdown.cancelled() => return Ok(None),
+        built = House::build(env, config, &clients, controllers, begun) => built?,
     };
     let server = clients.serve(house.node.clone(), house.registry.clone());
     announce::running(config.node_id(), house.cluster.cluster_id());
-    let ended = house.until_stopped(&env, &shutdown).await;
-    let closed = house.close(&env, &server, ended.is_ok()).await;
-    ended.and(closed)
+    Ok(Some(Running { house, server }))
+}
+
+struct Running {
+    house: House,
+    server: Server,
+}
+
+impl Running {
+    async fn until_stopped(self, env: &Env, shutdown: &CancellationToken) -> Result<(), StartError> {
+        let Self { mut house, server } = self;
+        let ended = house.until_stopped(env, shutdown).await;
+        let closed = house.close(env, &server, ended.is_ok()).await;
+        ended.and(closed)
+    }
 }
 
 /// Binds the listeners of one side.

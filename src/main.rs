@@ -71,6 +71,8 @@ struct Told {
 }
 
 fn main() -> ExitCode {
+    // Without this a start is only slower.
+    let _ = host::allow_huge_pages(false);
     let command_line = CommandLine::parse();
     if let Some(error) = command_line.serve.file.as_deref().and_then(no_command) {
         eprintln!("ottla: {error}");

@@ -10,6 +10,7 @@ mod disk;
 mod exec;
 mod limit;
 mod memory;
+mod pages;
 mod rng;
 
 pub use clock::HostClock;
@@ -17,4 +18,5 @@ pub use disk::HostDisk;
 pub use exec::HostExec;
 pub use limit::raise_open_files;
 pub use memory::memory_limit;
+pub use pages::allow_huge_pages;
 pub use rng::HostRng;
