@@ -66,7 +66,7 @@ static rd_kafka_resp_err_t admin_error(rd_kafka_queue_t *queue) {
 static rd_kafka_resp_err_t create_topic(const char *name, int partitions) {
     rd_kafka_t *handle = client(RD_KAFKA_PRODUCER, NULL);
     rd_kafka_queue_t *queue = rd_kafka_queue_new(handle);
-    rd_kafka_NewTopic_t *topic = rd_kafka_NewTopic_new(name, partitions, 1, NULL, 0);
+    rd_kafka_NewTopic_t *topic = rd_kafka_NewTopic_new(name, partitions, -1, NULL, 0);
     rd_kafka_CreateTopics(handle, &topic, 1, NULL, queue);
     rd_kafka_resp_err_t error = admin_error(queue);
     rd_kafka_NewTopic_destroy(topic);
