@@ -501,9 +501,12 @@ impl World {
                 self.act(to, payload);
             }
             Body::Failure { life, id } => {
-                let now = self.now;
+                let (now, callee, is_down) = (self.now, self.nodes[from].key.id, !self.is_up(from));
                 let Some(process) = self.process(to, life) else { return };
                 process.quorum.handle_failure(now, id);
+                if is_down {
+                    process.quorum.handle_unreachable(now, callee);
+                }
                 self.act(to, Payload::default());
             }
         }
