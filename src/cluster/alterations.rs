@@ -6,13 +6,14 @@
 //!
 //! Kafka: `AlterPartitionManager`; KIP-497.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use controller::{AlterPartition, ConnectionId, NewIsr};
 use env::Env;
 use metadata::LeaderRecovery;
-use model::{BrokerEpoch, NodeId};
+use model::{BrokerEpoch, ErrorCode, NodeId, TopicIdPartition};
 use replication::{AlteredPartition, IsrChange, Replication};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -21,9 +22,11 @@ use tracing::debug;
 use crate::Cluster;
 use crate::controller_peer::{ControllerPeer, Unanswered};
 use crate::lifecycle::Standing;
-use crate::wire::alter_partition::{AskedIsrs, IsrAnswer};
+use crate::wire::alter_partition::{AskedIsrs, IsrState};
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+type Answers = BTreeMap<TopicIdPartition, Result<IsrState, ErrorCode>>;
 
 pub(crate) struct Alterations {
     env: Env,
@@ -71,6 +74,7 @@ impl Alterations {
         let deadline = self.env.clock.now().plus(ANSWER_WITHIN);
         match self.controller.ask(deadline, asked).await {
             Ok(answers) => {
+                let answers: Answers = answers.into_iter().map(|answer| (answer.of, answer.result)).collect();
                 for change in changes {
                     self.answered(change, &answers);
                 }
@@ -88,10 +92,10 @@ impl Alterations {
         }
     }
 
-    fn answered(&self, change: &IsrChange, answers: &[IsrAnswer]) {
-        match answers.iter().find(|answer| answer.of == change.id) {
-            Some(answer) => {
-                let altered = answer.result.as_ref().map(|state| AlteredPartition {
+    fn answered(&self, change: &IsrChange, answers: &Answers) {
+        match answers.get(&change.id) {
+            Some(result) => {
+                let altered = result.as_ref().map(|state| AlteredPartition {
                     leader_epoch: state.leader_epoch,
                     partition_epoch: state.partition_epoch,
                     isr: state.isr.clone(),
