@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use model::{PartitionIndex, TopicIdPartition, TopicPartition};
+use model::{Offset, PartitionIndex, TopicIdPartition, TopicPartition};
 use storage::StorageError;
 
 use crate::PartitionError;
@@ -33,6 +33,15 @@ pub(crate) enum OpenError {
         at: usize,
         error: StorageError,
     },
+    #[error(
+        "its log ends at {end} and {restored} was committed, as the controller hears when this broker starts: start it again"
+    )]
+    Lost {
+        /// The log folder.
+        at: usize,
+        end: Offset,
+        restored: Offset,
+    },
 }
 
 impl OpenError {
@@ -42,10 +51,10 @@ impl OpenError {
         matches!(error, StorageError::DiskFull { .. } | StorageError::Io { .. })
     }
 
-    fn folder(&self) -> Option<usize> {
+    pub(crate) fn folder(&self) -> Option<usize> {
         match self {
             Self::NoFolder => None,
-            Self::Storage { at, .. } => Some(*at),
+            Self::Storage { at, .. } | Self::Lost { at, .. } => Some(*at),
         }
     }
 }

@@ -23,6 +23,7 @@ mod fetchers;
 mod folders;
 mod isr_changes;
 mod log_shape;
+mod lost;
 mod opening;
 mod outlets;
 mod partition;

@@ -29,7 +29,7 @@ struct Opened {
 }
 
 /// What the jobs of one opening share.
-struct Opening {
+pub(crate) struct Opening {
     assigned: Arc<[Assignment]>,
     next: AtomicUsize,
     unflushed: Mutex<Vec<Opened>>,
@@ -54,13 +54,25 @@ impl Opening {
 impl Replication {
     /// Opens those that are not open yet.
     pub(crate) async fn open_missing(self: &Arc<Self>, assigned: &Arc<[Assignment]>) {
+        let opening = self.read_missing(assigned).await;
+        self.flush_read(&opening).await;
+    }
+
+    /// Opens them as far as no flush is needed.
+    pub(crate) async fn read_missing(self: &Arc<Self>, assigned: &Arc<[Assignment]>) -> Arc<Opening> {
         let missing = assigned.iter().filter(|assignment| self.is_missing(assignment)).count();
         let folders = self.folders.iter().count();
         let (assigned, next) = (assigned.clone(), AtomicUsize::new(0));
         let opening = Arc::new(Opening { assigned, next, unflushed: Mutex::default() });
         self.jobs(missing.min(self.config.recovery_threads * folders), &opening, Self::open_each).await;
+        opening
+    }
+
+    /// Flushes the others, and holds them.
+    pub(crate) async fn flush_read(self: &Arc<Self>, opening: &Arc<Opening>) {
+        let folders = self.folders.iter().count();
         let unflushed = opening.unflushed.lock().unwrap_or_else(PoisonError::into_inner).len();
-        self.jobs(unflushed.min(Limits::FLUSHES_AT_ONCE * folders), &opening, Self::flush_each).await;
+        self.jobs(unflushed.min(Limits::FLUSHES_AT_ONCE * folders), opening, Self::flush_each).await;
     }
 
     /// So many jobs at once, until all are done.
@@ -89,7 +101,8 @@ impl Replication {
             let is_new = self.is_new(assignment);
             match self.open(assignment, is_new).map(|opened| opening.put_off(opened)) {
                 Ok(Some(opened)) => self.finish(opened),
-                Ok(None) => {}
+                // Upkeep must not open it, too.
+                Ok(None) => self.failed.remove(assignment.id),
                 Err(why) => self.note(FailedPartition { assignment: assignment.clone(), is_new, why }),
             }
         }
@@ -120,6 +133,8 @@ impl Replication {
         error!(%partition, %error, "a partition could not be opened");
         if let OpenError::Storage { at, .. } = failed.why {
             self.folders.doubt(at);
+        }
+        if let Some(at) = failed.why.folder() {
             self.folders.gone(at);
         }
         self.failed.insert(failed);
@@ -148,7 +163,12 @@ impl Replication {
                 });
             }
         };
-        let restored = folder.logs.high_watermark(&assignment.name).unwrap_or(Offset(0));
+        let (end, restored) =
+            (log.log_end(), folder.logs.high_watermark(&assignment.name).unwrap_or(Offset(0)));
+        if restored > end && self.lost.is_known() {
+            let why = OpenError::Lost { at, end, restored };
+            return self.note(FailedPartition { assignment, is_new, why });
+        }
         let partition = Arc::new(Partition::new(
             (assignment.name.clone(), assignment.id, at),
             (folder.committer.clone(), self.outlets.clone()),

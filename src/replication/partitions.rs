@@ -55,7 +55,9 @@ impl Partitions {
         let mut tables = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let topic = partition.name.topic.clone();
         tables.by_id.insert(partition.id.topic_id, topic.clone());
-        tables.by_name.entry(topic).or_default().insert(partition.id.partition, partition);
+        let (id, of_topic) = (partition.id, tables.by_name.entry(topic).or_default());
+        let before = of_topic.insert(id.partition, partition);
+        assert!(before.is_none_or(|before| before.id != id), "the log of {id:?} was opened twice");
     }
 
     pub(crate) fn remove(&self, id: TopicIdPartition) -> Option<Arc<Partition>> {

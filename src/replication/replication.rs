@@ -19,6 +19,7 @@ use crate::failed::{Failed, FailedPartition};
 use crate::fetchers::Fetchers;
 use crate::folders::{FolderDescription, Folders};
 use crate::isr_changes::IsrChanges;
+use crate::lost::Lost;
 use crate::outlets::Outlets;
 use crate::partitions::Partitions;
 use crate::recovery_debt::RecoveryDebt;
@@ -53,6 +54,7 @@ pub struct Replication {
     pub(crate) outlets: Arc<Outlets>,
     pub(crate) partitions: Partitions,
     pub(crate) failed: Failed,
+    pub(crate) lost: Lost,
     /// Held for reading while logs are opened, for writing while partitions are deleted or opened again.
     pub(crate) changing: RwLock<()>,
     /// Whether what lay in the folders at start was compared with the metadata.
@@ -85,6 +87,7 @@ impl Replication {
             outlets,
             partitions: Partitions::default(),
             failed: Failed::default(),
+            lost: Lost::default(),
             changing: RwLock::default(),
             is_looked_through: AtomicBool::new(false),
             is_open: AtomicBool::new(false),
@@ -131,11 +134,13 @@ impl Replication {
     pub async fn open_logs(self: &Arc<Self>, image: &Image) {
         self.look_through(image).await;
         self.open_missing(&self.all(image).assigned).await;
+        let have_lost = || self.partitions.all().into_iter().filter(|partition| partition.has_lost());
+        self.lost.found(|| have_lost().map(|partition| partition.id).collect());
     }
 
     /// Makes all so as `image` asks for, whatever was before.
     pub async fn apply_all(self: &Arc<Self>, image: &Image) {
-        self.look_through(image).await;
+        self.open_logs(image).await;
         self.change(image, self.all(image)).await;
         self.is_open.store(true, Ordering::Release);
     }
@@ -188,10 +193,10 @@ impl Replication {
             self.open_missing(&assigned).await;
             let replication = self.clone();
             let assign = move || {
-                let _held = replication.outlets.fetchers.hold();
                 if admits {
                     replication.admit_lost();
                 }
+                let _held = replication.outlets.fetchers.hold();
                 assigned.iter().for_each(|assignment| replication.assign(assignment));
             };
             self.blocking(assign).await;
@@ -206,7 +211,8 @@ impl Replication {
 
     /// The heartbeat that unfenced this broker said which partitions have lost records.
     fn admit_lost(&self) {
-        for partition in self.partitions.all() {
+        let lost = self.lost.take();
+        for partition in lost.iter().filter_map(|id| self.partitions.by_id(*id).ok()) {
             let folder = self.folders.get(partition.folder);
             partition.admit(|log_end| folder.logs.lower_checkpoints(&partition.name, log_end));
         }
@@ -258,8 +264,7 @@ impl Replication {
     /// Partitions whose recovered logs end below what was known to be committed: for the heartbeat that unfences. Known when
     /// the logs are open; they take no part until this broker is unfenced.
     pub fn lost(&self) -> Vec<TopicIdPartition> {
-        let partitions = self.partitions.all();
-        partitions.iter().filter(|partition| partition.has_lost()).map(|partition| partition.id).collect()
+        self.lost.all()
     }
 
     /// Waits until partitions ask the controller for another ISR, then gives all that ask: one question a partition at most.

@@ -53,11 +53,22 @@ fn config(key: &str, value: &str) -> MetadataRecord {
 }
 
 fn image(records: &[MetadataRecord]) -> (Image, Delta) {
-    let me =
-        RegisterBrokerRecord { broker_id: ME.0, broker_epoch: EPOCH.0, ..RegisterBrokerRecord::default() };
+    let me = RegisterBrokerRecord {
+        broker_id: ME.0,
+        broker_epoch: EPOCH.0,
+        fenced: false,
+        ..RegisterBrokerRecord::default()
+    };
     let registered = [MetadataRecord::RegisterBroker(me)];
     let (image, _) = Image::default().apply(&registered, Offset(1)).expect("a broker");
     image.apply(records, Offset(2)).expect("records that fit")
+}
+
+/// What of this is this node's.
+fn assigned(records: &[MetadataRecord]) -> Arc<[crate::assignment::Assignment]> {
+    let fixed = Overrides::default();
+    let settings = crate::assignment::Settings { fixed: &fixed };
+    crate::assignment::Change::all(&image(records).0, ME, &settings, std::iter::empty()).assigned
 }
 
 /// A node that holds what `records` say.
@@ -103,10 +114,8 @@ impl Case {
 
     /// The partition alone hears of new metadata, at once.
     fn learn(&self, records: &[MetadataRecord]) {
-        let fixed = Overrides::default();
-        let settings = crate::assignment::Settings { fixed: &fixed };
-        let all = crate::assignment::Change::all(&image(records).0, ME, &settings, std::iter::empty());
-        self.partition().apply(all.assigned[0].config.clone(), all.assigned[0].state.clone());
+        let assigned = assigned(records);
+        self.partition().apply(assigned[0].config.clone(), assigned[0].state.clone());
     }
 
     fn missing(&self) -> Option<PartitionError> {
@@ -283,6 +292,55 @@ fn a_partition_that_was_not_made_for_too_many_open_files_is_made_when_there_are_
             case.commit(end).await.expect("committed");
         });
     }
+}
+
+#[test]
+fn a_log_that_waits_for_its_flush_is_not_opened_by_upkeep_too() {
+    let (world, node) = world();
+    world.run(async {
+        let case = Case::start(&node, &topic()).await;
+        let end = case.append("a");
+        case.commit(end).await.expect("committed");
+        node.kill();
+        node.disk().fail(Kind::Open, "/d/orders-0", 0, u64::MAX);
+        let case = Case::start(&node, &topic()).await;
+        assert_eq!(case.missing(), Some(PartitionError::Offline));
+        node.disk().heal();
+        let opening = case.replication.read_missing(&assigned(&topic())).await;
+        case.replication.reopen();
+        assert_eq!(case.missing(), Some(PartitionError::Unknown), "it is not held before it is flushed");
+        case.replication.flush_read(&opening).await;
+        case.replication.apply_all(&image(&topic_in_epoch(1)).0).await;
+        assert_eq!(case.high_watermark(), end);
+    });
+}
+
+#[test]
+fn a_log_that_is_opened_late_and_lost_records_takes_no_part_before_the_next_start() {
+    let (world, node) = world();
+    world.run(async {
+        let cached = [topic(), vec![config("write.caching", "true")]].concat();
+        let case = Case::start(&node, &cached).await;
+        for value in 0..50 {
+            case.append(&value.to_string());
+        }
+        case.env.clock.sleep(Duration::from_secs(6)).await;
+        node.power_loss();
+        node.disk().fail(Kind::Open, "/d/orders-0", 0, u64::MAX);
+        let case = Case::start(&node, &cached).await;
+        node.disk().heal();
+        for _ in 0..2 {
+            case.env.clock.sleep(Duration::from_secs(6)).await;
+            case.replication.apply_all(&image(&cached).0).await;
+            assert_eq!(
+                (case.missing(), case.replication.lost()),
+                (Some(PartitionError::Offline), Vec::new())
+            );
+        }
+        node.kill();
+        let case = Case::start(&node, &cached).await;
+        assert!(case.high_watermark() < Offset(50), "the controller was told");
+    });
 }
 
 #[test]
