@@ -18,7 +18,7 @@ use crate::{CloseReason, Node, Outcome, Session, Side};
 
 /// As long as clients wait for an answer, unless they are told otherwise (`request.timeout.ms`).
 const CLIENTS_WAIT: Duration = Duration::from_secs(30);
-/// Less, so that the node that passed a request on hears that it took too long, and does not break the connection.
+/// Less, so that the node that passed a request on hears that it took too long before its client gives it up.
 const FORWARDERS_WAIT: Duration = Duration::from_secs(25);
 /// For what is asked of the controller so that another request can be answered: its client can ask again.
 pub(crate) const ASIDE_WITHIN: Duration = Duration::from_secs(3);

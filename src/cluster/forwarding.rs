@@ -38,6 +38,9 @@ const PAUSE: Duration = Duration::from_millis(50);
 const LAST_WORD: Duration = Duration::from_millis(250);
 /// What this node may take to know what the controller decided.
 const CATCH_UP_WITHIN: Duration = Duration::from_secs(5);
+/// What a leader is given to answer, however long its client waits: more than it takes itself, for a question that is out
+/// of time ends the connection, and with it the requests of all others.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
 /// A request on which connections break again and again is better given back.
 const BREAKS_MAX: usize = 5;
 
@@ -136,7 +139,7 @@ impl Forwarding {
         };
         let answer = tokio::select! {
             biased;
-            answered = peer.relay(until, request.clone()) => answered?,
+            answered = peer.relay(self.answers_until(), request.clone()) => answered?,
             () = deposed => return Err(CallError::Closed),
         };
         if is_from_another(&answer) {
@@ -144,6 +147,11 @@ impl Forwarding {
         }
         self.catch_up(&peer, until).await;
         Ok(Some(answer))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn connections_closed(&self) -> u64 {
+        self.peer().map_or(0, |peer| peer.watch().borrow().closed)
     }
 
     async fn pause(&self, view: &mut watch::Receiver<View>) -> Result<(), ClusterError> {
@@ -157,13 +165,19 @@ impl Forwarding {
     /// Waits until what the controller has committed by now is published here.
     async fn catch_up(&self, peer: &Peer, until: Instant) {
         let until = until.min(self.clock.now().plus(CATCH_UP_WITHIN));
-        let Ok(answer) = peer.call(until, |_| committed_request()).await else { return };
-        let Some(end) = committed_end(&answer.response) else { return };
-        let mut published = self.cluster.watch();
-        let caught_up = published.wait_for(|at| *at >= end);
+        let caught_up = async {
+            let Ok(answer) = peer.call(self.answers_until(), |_| committed_request()).await else { return };
+            let Some(end) = committed_end(&answer.response) else { return };
+            // The node may be ending.
+            let _ = self.cluster.watch().wait_for(|at| *at >= end).await;
+        };
         if env::timeout(&*self.clock, until, caught_up).await.is_none() {
-            debug!(%end, "this node is behind what its controller decided");
+            debug!("this node is behind what its controller decided");
         }
+    }
+
+    fn answers_until(&self) -> Instant {
+        self.clock.now().plus(ANSWERS_WITHIN)
     }
 }
 

@@ -121,10 +121,37 @@ fn a_leader_that_stands_still_is_left_for_the_next_one() {
         let (cluster, forwarding) = forwarding(&trio, follower);
         trio.machine(leader).pause();
         let answer = forwarding.forward(&request(1), within(&cluster, PATIENCE)).await.expect("answered");
-        if let Some(answer) = answer {
-            assert_eq!(read(&answer).error_code, 0);
-            assert_eq!(known(&cluster), Some(Uuid([1; 16])));
+        match answer {
+            Some(answer) => {
+                assert_eq!(read(&answer).error_code, 0);
+                assert_eq!(known(&cluster), Some(Uuid([1; 16])));
+            }
+            None => assert_eq!(cluster.leader(), Some(cluster.node_id()), "it leads by now"),
         }
+    });
+}
+
+#[test]
+fn a_request_whose_time_is_over_breaks_no_connection_that_others_wait_on() {
+    let trio = Trio::new(8, NEVER);
+    trio.world.run(async {
+        trio.start_all();
+        let leader = trio.leader_of(&ALL).await;
+        let (cluster, forwarding) = forwarding(&trio, without(leader)[0]);
+        let connected = forwarding.forward(&request(1), within(&cluster, PATIENCE)).await;
+        assert_eq!(read(&connected.expect("answered").expect("elsewhere")).error_code, 0);
+        trio.machine(leader).pause();
+        let (hasty, patient, late) = (request(2), request(3), Duration::from_millis(100));
+        let hasty = async {
+            let answer = forwarding.forward(&hasty, within(&cluster, late)).await;
+            trio.machine(leader).resume();
+            answer
+        };
+        let patient = forwarding.forward(&patient, within(&cluster, PATIENCE));
+        let (hasty, patient) = tokio::join!(biased; hasty, patient);
+        assert_eq!(hasty.map(|_| ()), Err(ClusterError::TimedOut));
+        assert_eq!(read(&patient.expect("answered").expect("elsewhere")).error_code, 0);
+        assert_eq!(forwarding.connections_closed(), 0);
     });
 }
 
