@@ -92,6 +92,7 @@ impl Asked {
             return None;
         }
         if let Some((_, listing)) = self.listings.pop_first() {
+            self.main_waits |= lane == Lane::Main;
             return Some(Next::Offsets(listing));
         }
         let free = self.open.iter_mut().filter(|(_, open)| open.lane.is_none());

@@ -148,7 +148,10 @@ impl Asking {
         loop {
             let take = |asked: &mut Asked| if self.fetchers.is_held() { None } else { asked.take(self.lane) };
             match self.fetcher.until(self.lane, take).await {
-                Next::Offsets(listing) => self.list(listing).await,
+                Next::Offsets(listing) => {
+                    self.list(listing).await;
+                    self.fetcher.change(|asked| asked.returned(self.lane));
+                }
                 Next::Records(wanted) => {
                     self.fetch(wanted).await;
                     self.await_flushes().await;

@@ -13,10 +13,12 @@ use protocol::records::metadata::{
     ConfigRecord, MetadataRecord, PartitionChangeRecord, PartitionRecord, RegisterBrokerRecord,
     RemoveTopicRecord, TopicRecord,
 };
+use replica::FetchState;
 use sim::{Kind, Node, World};
 use storage::{LogFolder, MetaProperties, TailBudget};
 use tokio_util::sync::CancellationToken;
 
+use crate::asked::{Asked, Lane, Listing, Next};
 use crate::*;
 
 const ME: NodeId = NodeId(1);
@@ -580,5 +582,20 @@ fn a_partition_that_moved_to_other_brokers_is_gone() {
         case.replication.apply(&image, &delta).await;
         assert_eq!(case.missing(), Some(PartitionError::Unknown));
         assert!(!case.env.disk.exists(Path::new("/d/orders-0")).expect("a disk"));
+    });
+}
+
+#[test]
+fn while_a_lane_asks_where_a_log_begins_the_other_one_asks_for_records() {
+    let (world, node) = world();
+    world.run(async {
+        let partition = Case::start(&node, &topic()).await.partition();
+        let (id, leader, leader_epoch) = (QuestionId(1), NodeId(2), LeaderEpoch(0));
+        let mut asked = Asked::default();
+        asked.ask_offsets(Listing { partition: partition.clone(), id, leader_epoch });
+        assert!(matches!(asked.take(Lane::Main), Some(Next::Offsets(_))));
+        let (offset, last_fetched_epoch, log_start) = (Offset(0), None, Offset(0));
+        asked.ask(&partition, FetchState { id, leader, leader_epoch, offset, last_fetched_epoch, log_start });
+        assert!(matches!(asked.take(Lane::Aside), Some(Next::Records(_))));
     });
 }
