@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use model::{Instant, LeaderEpoch, Offset, Timestamp, TopicIdPartition, TopicPartition};
 use replica::{Action, PartitionState, ProduceError, Replica};
-use storage::{CheckpointJob, Log, LogCheckpoint, Maintained, StorageError};
+use storage::{CheckpointJob, DeletedLog, Log, LogCheckpoint, Maintained, StorageError};
 
 use flush::Flush;
 pub(crate) use flush::Flushed;
@@ -243,9 +243,13 @@ impl Partition {
 
     /// This node has no replica of it any more: those who wait are told, and the log is marked for removal.
     pub(crate) fn delete(&self) {
-        let mut state = self.lock();
-        state.stop(self, Condition::Gone);
-        if let Err(error) = state.log.delete() {
+        let deleted = {
+            let mut state = self.lock();
+            state.stop(self, Condition::Gone);
+            state.log.delete()
+        };
+        // Who was told looks at the partition, and does not wait for its files to go.
+        if let Err(error) = deleted.and_then(DeletedLog::remove_files) {
             tracing::warn!(partition = %self.name, %error, "a deleted partition's folder could not be removed");
         }
     }

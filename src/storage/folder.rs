@@ -345,7 +345,7 @@ impl LogFolder {
         let mut deleted = entries.iter().filter(|entry| entry.is_dir && is_deleted(&entry.name));
         if let Some(entry) = deleted.next() {
             let path = self.state.path.join(&entry.name);
-            self.state.checked(&path, self.state.disk.remove_dir_all(&path))?;
+            self.state.remove_folder(&path)?;
         }
         Ok(deleted.next().is_some())
     }

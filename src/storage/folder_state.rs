@@ -178,7 +178,16 @@ impl FolderState {
 
     /// Removes a file; well if it is not there.
     pub(crate) fn remove_file(&self, path: &Path) -> Result<(), StorageError> {
-        match self.disk.remove_file(path) {
+        self.removed(path, self.disk.remove_file(path))
+    }
+
+    /// Removes a folder and all that is in it; one that is not there is removed already.
+    pub(crate) fn remove_folder(&self, path: &Path) -> Result<(), StorageError> {
+        self.removed(path, self.disk.remove_dir_all(path))
+    }
+
+    fn removed(&self, path: &Path, result: io::Result<()>) -> Result<(), StorageError> {
+        match result {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             result => self.checked(path, result),
         }

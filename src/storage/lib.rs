@@ -40,7 +40,8 @@ pub use config::{CleanupPolicy, LogConfig};
 pub use error::{AppendError, FolderError, ReadError, StorageError};
 pub use folder::{FoundLog, LogCheckpoint, LogFolder};
 pub use log::{
-    Appended, CheckpointJob, FlushJob, Log, Maintained, Origin, Slice, TimeSearch, TimestampOffset,
+    Appended, CheckpointJob, DeletedLog, FlushJob, Log, Maintained, Origin, Slice, TimeSearch,
+    TimestampOffset,
 };
 pub use meta_properties::MetaProperties;
 pub use producers::{ProducerState, ProducerWindowBatch};

@@ -32,6 +32,7 @@ use protocol::batch::BatchHeader;
 
 pub use append::{Appended, Origin};
 pub use checkpoint::CheckpointJob;
+pub use close::DeletedLog;
 pub use flush::FlushJob;
 pub use read::Slice;
 pub use retain::Maintained;

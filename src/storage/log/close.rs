@@ -1,6 +1,10 @@
 //! Ending a log: in order, or for good.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use super::Log;
+use crate::folder_state::FolderState;
 use crate::{StorageError, names};
 
 impl Log {
@@ -20,10 +24,13 @@ impl Log {
         self.flush_now()
     }
 
-    /// Removes the log and its folder. The new name is durable first: a power cut does not bring it back.
+    /// Gives the log's folder the name of one that is to be removed, durably: a power cut does not bring the log back.
     ///
     /// Nothing else may be asked of it afterwards.
-    pub fn delete(&mut self) -> Result<(), StorageError> {
+    ///
+    /// # Errors
+    /// The folder is offline, or the name could not be changed.
+    pub fn delete(&mut self) -> Result<DeletedLog, StorageError> {
         self.settle_checkpoint();
         let folder = &self.place.folder;
         folder.check()?;
@@ -35,6 +42,23 @@ impl Log {
         for segment in &self.segments {
             segment.forget(&self.place);
         }
-        folder.checked(&gone, folder.disk.remove_dir_all(&gone))
+        Ok(DeletedLog { folder: folder.clone(), path: gone })
+    }
+}
+
+/// What is left of a log that was deleted. If its files are not removed now, [`crate::LogFolder::maintain`] does it.
+#[must_use]
+pub struct DeletedLog {
+    folder: Arc<FolderState>,
+    path: PathBuf,
+}
+
+impl DeletedLog {
+    /// Removes the files, which upkeep may have done already. May take long.
+    ///
+    /// # Errors
+    /// Of the disk.
+    pub fn remove_files(self) -> Result<(), StorageError> {
+        self.folder.remove_folder(&self.path)
     }
 }

@@ -1,8 +1,8 @@
-//! Files of segments that the log has no more, removed where no append waits for it.
+//! Files of segments that the log has no more: those of retention are removed where no append waits for it.
 //!
 //! Invariants
-//! * One segment after the other, the oldest first, whoever removes it: a power cut must not bring back one whose successor is
-//!   gone.
+//! * One segment after the other, whoever removes it: a power cut leaves no gap. Retention takes the oldest first, a cut the
+//!   newest.
 //! * Before a log makes files of names that it had before, those are gone.
 //!
 //! Kafka: `LocalLog.deleteSegmentFiles`, which waits for `file.delete.delay.ms` instead: its readers open files by name.

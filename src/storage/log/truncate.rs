@@ -63,9 +63,10 @@ impl Log {
             if segment.base_offset == start {
                 segment.forget(&self.place);
             } else {
-                segment.remove(&self.place)?;
+                self.removals.push(segment.into_files(&self.place));
             }
         }
+        self.removals.finish()?;
         self.producers.clear();
         self.remove_snapshots(|_, _| true)?;
         self.epochs = crate::epochs::LeaderEpochs::default();
@@ -85,12 +86,11 @@ impl Log {
 
     // The newest first: whatever a power cut leaves has no gap.
     fn remove_segments_behind_end(&mut self) -> Result<(), StorageError> {
-        while self.segments.last().is_some_and(|last| last.base_offset >= self.log_end) {
-            if let Some(segment) = self.segments.pop() {
-                segment.remove(&self.place)?;
-            }
+        self.removals.finish()?;
+        while let Some(segment) = self.segments.pop_if(|last| last.base_offset >= self.log_end) {
+            self.removals.push(segment.into_files(&self.place));
         }
-        Ok(())
+        self.removals.finish()
     }
 
     /// `end`, or where the batch begins that it lies in.

@@ -173,7 +173,7 @@ fn a_recovery_point_that_was_not_lowered_is_lowered_by_the_next_cut() {
 fn a_log_made_anew_inherits_nothing_though_its_name_was_not_forgotten_at_once() {
     let mut node = hindered(0);
     node.disk.heal();
-    node.log.delete().unwrap();
+    node.log.delete().unwrap().remove_files().unwrap();
     let anew = |node: &Node| {
         node.folder.open_log(&topic_partition(), Uuid([6; 16]), node.config.clone(), NOW).map(drop)
     };

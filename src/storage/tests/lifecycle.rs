@@ -180,12 +180,21 @@ fn a_deleted_log_leaves_nothing_and_can_be_made_again() {
     let mut node = filled(small_segments(), 4);
     append(&mut node.log, &records(1));
     let job = node.log.flush_job().unwrap();
-    node.log.delete().unwrap();
+    node.log.delete().unwrap().remove_files().unwrap();
     assert!(job.files.iter().try_for_each(|file| file.sync()).is_ok(), "a flush does not miss the folder");
     assert!(node.folder.partitions().unwrap().is_empty());
     let other = Uuid([6; 16]);
     let log = node.folder.open_log(&topic_partition(), other, small_segments(), NOW).unwrap();
     assert_eq!((log.log_end(), log.topic_id()), (Offset(0), other));
+    assert!(node.folder.offline().is_none());
+}
+
+#[test]
+fn upkeep_and_a_deletion_may_remove_the_same_files() {
+    let mut node = filled(small_segments(), 4);
+    let deleted = node.log.delete().unwrap();
+    node.folder.maintain().unwrap();
+    deleted.remove_files().unwrap();
     assert!(node.folder.offline().is_none());
 }
 
@@ -266,7 +275,7 @@ fn what_a_checkpoint_writes_later_is_not_written_over_what_came_meanwhile() {
         |node| (0..10).for_each(|_| _ = append(&mut node.log, &records(2))),
         |node| node.log.truncate_to(Offset(2), NOW).unwrap(),
         |node| {
-            node.log.delete().unwrap();
+            node.log.delete().unwrap().remove_files().unwrap();
             node.log = node.folder.open_log(&topic_partition(), topic_id(), small_segments(), NOW).unwrap();
         },
     ];
@@ -291,7 +300,7 @@ fn what_retention_removes_later_is_not_what_was_made_meanwhile() {
     let meanwhile: [fn(&mut Node); 2] = [
         |node| node.log.truncate_fully_and_start_at(Offset(0), NOW).unwrap(),
         |node| {
-            node.log.delete().unwrap();
+            node.log.delete().unwrap().remove_files().unwrap();
             node.log = node.folder.open_log(&topic_partition(), topic_id(), small_segments(), NOW).unwrap();
         },
     ];
@@ -324,7 +333,7 @@ fn a_log_that_is_made_again_inherits_nothing_from_the_checkpoints() {
     let mut node = filled(small_segments(), 10);
     node.log.advance_log_start(Offset(6)).unwrap();
     node.checkpoint(Offset(20));
-    node.log.delete().unwrap();
+    node.log.delete().unwrap().remove_files().unwrap();
     node.log = node.folder.open_log(&topic_partition(), topic_id(), small_segments(), NOW).unwrap();
     assert_eq!(node.folder.high_watermark(&topic_partition()), None);
     append(&mut node.log, &records(3));
