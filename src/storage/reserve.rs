@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use env::{Disk, Open};
 use model::{Limits, Timestamp};
+use tracing::{info, warn};
 
 const FILE: &str = ".reserve";
 /// Bytes of zeros written at once.
@@ -46,7 +47,12 @@ impl Reserve {
 
     /// Takes note that a write found no space; gives back whether the reserve made some.
     pub(crate) fn release(&self, disk: &dyn Disk) -> bool {
-        self.full.store(true, Ordering::Relaxed);
+        if !self.full.swap(true, Ordering::Relaxed) {
+            warn!(
+                folder = %self.folder.display(),
+                "the disk is full: records are refused until there is space; delete topics, shorten retention or make space"
+            );
+        }
         let released = self.empty(disk).unwrap_or(false);
         self.released.fetch_or(released, Ordering::Relaxed);
         released
@@ -76,10 +82,16 @@ impl Reserve {
         let had_one = self.released.load(Ordering::Relaxed);
         let is_ample = free > AMPLE_FREE_BYTES;
         if is_ample || (free >= 2 * Limits::DISK_RESERVE_BYTES && self.write(disk).is_ok()) {
-            self.full.store(false, Ordering::Relaxed);
+            self.has_space();
             self.released.store(false, Ordering::Relaxed);
         } else if !had_one && free >= SMALL_FREE_BYTES {
-            self.full.store(false, Ordering::Relaxed);
+            self.has_space();
+        }
+    }
+
+    fn has_space(&self) {
+        if self.full.swap(false, Ordering::Relaxed) {
+            info!(folder = %self.folder.display(), "the disk has space again: records are taken");
         }
     }
 
