@@ -29,7 +29,7 @@ pub(crate) async fn create_missing(node: &Node, names: &[TopicName]) -> BTreeMap
     for topic in response.topics.iter().filter(|topic| topic.error_code != 0) {
         let (name, message) = (TopicName::from_wire(&topic.name), topic.error_message.as_deref());
         debug!(topic = %name, error_code = topic.error_code, message, "a topic was not created");
-        refused.insert(name, ErrorCode::from_code(topic.error_code).unwrap_or(ErrorCode::UnknownServerError));
+        refused.insert(name, ErrorCode::told(topic.error_code));
     }
     refused
 }

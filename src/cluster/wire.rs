@@ -171,11 +171,6 @@ fn leader_id(current: &CurrentLeader) -> messages::BrokerId {
     current.leader.unwrap_or(NodeId::NONE).to_wire()
 }
 
-/// A code that Kafka 4.4 does not have is an error all the same.
-fn error(code: i16) -> ErrorCode {
-    ErrorCode::from_code(code).unwrap_or(ErrorCode::UnknownServerError)
-}
-
 /// The one partition of the metadata log, where the message is about that and nothing else.
 macro_rules! only_partition {
     ($topics:expr, $name:ident, $index:ident) => {

@@ -26,6 +26,11 @@ macro_rules! error_codes {
 }
 
 impl ErrorCode {
+    /// What a peer means by this number: one that Kafka does not have is an error all the same.
+    pub fn told(code: i16) -> Self {
+        Self::from_code(code).unwrap_or(Self::UnknownServerError)
+    }
+
     /// The number on the wire.
     pub const fn code(self) -> i16 {
         self as i16

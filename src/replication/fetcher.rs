@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use env::Env;
-use model::{LeaderEpoch, Limits, NodeId, TopicIdPartition};
+use model::{ErrorCode, LeaderEpoch, Limits, NodeId, TopicIdPartition};
 use protocol::messages::{FetchRequest, ListOffsetsRequest};
 use replica::{FetchState, LeaderOffsets};
 use tokio::sync::Notify;
@@ -212,7 +212,7 @@ impl Asking {
             self.session.handle_answer(response.session_id);
             return Some(wire::fetched(response));
         }
-        let error = wire::error(response.error_code);
+        let error = ErrorCode::told(response.error_code);
         debug!(leader = %self.leader, ?error, "a leader refused a fetch");
         // Nothing was said of any partition: where a new session may help, all are asked again.
         self.session.handle_error(error).then(Vec::new)

@@ -1,7 +1,8 @@
 //! What a follower asks its leader, as Kafka's messages, and what it hears.
 //!
 //! They stand in this room because a message says more than the machine does: sessions, registrations, the bytes of
-//! records. Topics go by their ids, so an answer is never about a topic that came after under the same name.
+//! records. A Fetch names topics by their ids, so its answer is never about a topic that came after under the same name;
+//! ListOffsets has only the name, and the leader epoch.
 //!
 //! Invariants: what a leader says of a partition that was not asked for is not heard; its numbers are handed on as they
 //! came, for the machine checks them.
@@ -123,7 +124,7 @@ pub(crate) fn fetched(response: FetchResponse) -> Vec<(TopicIdPartition, Fetched
 }
 
 fn fetched_partition(heard: PartitionData) -> Fetched {
-    match error(heard.error_code) {
+    match ErrorCode::told(heard.error_code) {
         ErrorCode::None => Fetched::new(
             (Offset(heard.high_watermark), Offset(heard.log_start_offset)),
             diverging(&heard.diverging_epoch),
@@ -137,11 +138,6 @@ fn fetched_partition(heard: PartitionData) -> Fetched {
 fn diverging(wire: &EpochEndOffset) -> Option<EpochEnd> {
     let is_one = wire.epoch >= 0 && wire.end_offset >= 0;
     is_one.then_some(EpochEnd { epoch: LeaderEpoch(wire.epoch), end: Offset(wire.end_offset) })
-}
-
-/// An error code of a peer; one that no version of Kafka has is unknown.
-pub(crate) fn error(code: i16) -> ErrorCode {
-    ErrorCode::from_code(code).unwrap_or(ErrorCode::UnknownServerError)
 }
 
 /// An end of a leader's log, as ListOffsets names it.

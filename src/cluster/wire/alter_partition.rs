@@ -12,7 +12,7 @@ use protocol::messages::{AlterPartitionRequest, AlterPartitionResponse, alter_pa
 use protocol::{FromWire, ToWire};
 use tracing::debug;
 
-use super::{ControllerApi, error};
+use super::ControllerApi;
 
 /// The epoch of a run is not known, or not to be checked.
 const NO_EPOCH: i64 = -1;
@@ -98,7 +98,7 @@ impl ControllerApi for AskedIsrs {
     }
 
     fn hear(response: AlterPartitionResponse) -> Result<Self::Reply, ErrorCode> {
-        match error(response.error_code) {
+        match ErrorCode::told(response.error_code) {
             ErrorCode::None => {}
             error => return Err(error),
         }
@@ -173,7 +173,7 @@ fn answered_partition(answer: &IsrAnswer) -> alter_partition_response::Partition
 }
 
 fn heard(partition: &alter_partition_response::PartitionData) -> Result<IsrState, ErrorCode> {
-    match error(partition.error_code) {
+    match ErrorCode::told(partition.error_code) {
         ErrorCode::None => Ok(IsrState {
             leader: NodeId::from_wire(&partition.leader_id),
             leader_epoch: LeaderEpoch(partition.leader_epoch),

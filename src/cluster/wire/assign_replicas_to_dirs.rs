@@ -10,7 +10,7 @@ use protocol::messages::{AssignReplicasToDirsRequest, AssignReplicasToDirsRespon
 use protocol::{FromWire, ToWire};
 use tracing::debug;
 
-use super::{ControllerApi, error};
+use super::ControllerApi;
 
 /// What became of a replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ impl ControllerApi for AssignReplicasToDirs {
     }
 
     fn hear(response: AssignReplicasToDirsResponse) -> Result<Self::Reply, ErrorCode> {
-        match error(response.error_code) {
+        match ErrorCode::told(response.error_code) {
             ErrorCode::None => {}
             error => return Err(error),
         }
@@ -103,7 +103,7 @@ impl ControllerApi for AssignReplicasToDirs {
                 answers.extend(topic.partitions.iter().map(|partition| PlaceAnswer {
                     directory: Uuid::from_wire(&directory.id),
                     of: TopicIdPartition { topic_id, partition: partition.partition_index },
-                    error: error(partition.error_code),
+                    error: ErrorCode::told(partition.error_code),
                 }));
             }
         }

@@ -10,8 +10,8 @@ use protocol::messages::{
 use quorum::{EpochResponse, Request, Response};
 
 use super::{
-    Answer, Asked, Place, QuorumApi, asking_leader, check_cluster, current, error, leader_address,
-    leader_endpoints, leader_id, node_endpoints, only_partition, topic_name, voter,
+    Answer, Asked, Place, QuorumApi, asking_leader, check_cluster, current, leader_address, leader_endpoints,
+    leader_id, node_endpoints, only_partition, topic_name, voter,
 };
 
 impl QuorumApi for BeginQuorumEpochRequest {
@@ -76,7 +76,7 @@ impl QuorumApi for BeginQuorumEpochRequest {
         let heard = only_partition!(response.topics, topic_name, partition_index)
             .filter(|_| response.error_code == 0)?;
         let current = current(heard.leader_id, heard.leader_epoch);
-        let epoch = EpochResponse { error: error(heard.error_code), current };
+        let epoch = EpochResponse { error: ErrorCode::told(heard.error_code), current };
         let leader = leader_address!(response.node_endpoints, current.leader);
         Some(Answer { response: Response::BeginQuorumEpoch(epoch), bytes: Bytes::new(), leader })
     }

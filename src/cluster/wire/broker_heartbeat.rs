@@ -12,7 +12,7 @@ use protocol::messages::{BrokerHeartbeatRequest, BrokerHeartbeatResponse};
 use protocol::{FromWire, ToWire};
 use tracing::debug;
 
-use super::{ControllerApi, error};
+use super::ControllerApi;
 
 /// One replica of the tagged field.
 const LOST_BYTES: usize = 20;
@@ -67,7 +67,7 @@ impl ControllerApi for Heartbeat {
     }
 
     fn hear(response: BrokerHeartbeatResponse) -> Result<Self::Reply, ErrorCode> {
-        match error(response.error_code) {
+        match ErrorCode::told(response.error_code) {
             ErrorCode::None => Ok(HeartbeatReply {
                 is_caught_up: response.is_caught_up,
                 is_fenced: response.is_fenced,

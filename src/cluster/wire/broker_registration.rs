@@ -14,7 +14,7 @@ use protocol::messages::{BrokerRegistrationRequest, BrokerRegistrationResponse};
 use protocol::{FromWire, ToWire};
 use tracing::info;
 
-use super::{ControllerApi, error, text};
+use super::{ControllerApi, text};
 
 const DURABLE_TAG: i32 = 20_342;
 /// No run before that is known of.
@@ -77,7 +77,7 @@ impl ControllerApi for Registration {
     }
 
     fn hear(response: BrokerRegistrationResponse) -> Result<Self::Reply, ErrorCode> {
-        match error(response.error_code) {
+        match ErrorCode::told(response.error_code) {
             ErrorCode::None => Ok(BrokerEpoch(response.broker_epoch)),
             error => Err(error),
         }

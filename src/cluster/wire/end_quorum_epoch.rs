@@ -9,7 +9,7 @@ use protocol::messages::{
 use quorum::{EpochResponse, ReplicaKey, Request, Response};
 
 use super::{
-    Answer, Asked, Place, QuorumApi, asking_leader, check_cluster, current, error, key, leader_address,
+    Answer, Asked, Place, QuorumApi, asking_leader, check_cluster, current, key, leader_address,
     leader_endpoints, leader_id, node_endpoints, only_partition, topic_name,
 };
 
@@ -85,7 +85,7 @@ impl QuorumApi for EndQuorumEpochRequest {
         let heard = only_partition!(response.topics, topic_name, partition_index)
             .filter(|_| response.error_code == 0)?;
         let current = current(heard.leader_id, heard.leader_epoch);
-        let epoch = EpochResponse { error: error(heard.error_code), current };
+        let epoch = EpochResponse { error: ErrorCode::told(heard.error_code), current };
         let leader = leader_address!(response.node_endpoints, current.leader);
         Some(Answer { response: Response::EndQuorumEpoch(epoch), bytes: Bytes::new(), leader })
     }

@@ -10,7 +10,7 @@ use protocol::{FromWire, ToWire};
 use quorum::{EpochEnd, Request, Response, SnapshotId};
 
 use super::{
-    Answer, Asked, Place, QuorumApi, TOPIC, check_cluster, current, error, key, leader_address, leader_id,
+    Answer, Asked, Place, QuorumApi, TOPIC, check_cluster, current, key, leader_address, leader_id,
     node_endpoints, topic_name,
 };
 use crate::metadata_log::{self, TOPIC_ID};
@@ -127,7 +127,7 @@ impl QuorumApi for FetchRequest {
         let current = current(heard.current_leader.leader_id, heard.current_leader.leader_epoch);
         let bytes = heard.records.clone().unwrap_or_default();
         let fetch = quorum::FetchResponse {
-            error: error(heard.error_code),
+            error: ErrorCode::told(heard.error_code),
             current,
             high_watermark: (heard.high_watermark >= 0).then_some(Offset(heard.high_watermark)),
             log_start: Offset(heard.log_start_offset),

@@ -13,8 +13,8 @@ use protocol::messages::{FetchSnapshotRequest, FetchSnapshotResponse};
 use quorum::{Request, Response, SnapshotId};
 
 use super::{
-    Answer, Asked, Place, QuorumApi, check_cluster, current, error, key, leader_address, leader_id,
-    node_endpoints, only_partition, topic_name,
+    Answer, Asked, Place, QuorumApi, check_cluster, current, key, leader_address, leader_id, node_endpoints,
+    only_partition, topic_name,
 };
 
 impl QuorumApi for FetchSnapshotRequest {
@@ -92,7 +92,7 @@ impl QuorumApi for FetchSnapshotRequest {
             epoch: LeaderEpoch(heard.snapshot_id.epoch),
         };
         let piece = quorum::FetchSnapshotResponse {
-            error: error(heard.error_code),
+            error: ErrorCode::told(heard.error_code),
             current,
             id,
             size: u64::try_from(heard.size).ok()?,

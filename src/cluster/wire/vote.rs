@@ -7,8 +7,8 @@ use protocol::messages::{VoteRequest, VoteResponse, vote_request, vote_response}
 use quorum::{EpochEnd, Request, Response};
 
 use super::{
-    Answer, Asked, Place, QuorumApi, check_cluster, current, error, key, leader_address, leader_id,
-    node_endpoints, only_partition, topic_name, voter,
+    Answer, Asked, Place, QuorumApi, check_cluster, current, key, leader_address, leader_id, node_endpoints,
+    only_partition, topic_name, voter,
 };
 
 impl QuorumApi for VoteRequest {
@@ -79,8 +79,11 @@ impl QuorumApi for VoteRequest {
         let heard = only_partition!(response.topics, topic_name, partition_index)
             .filter(|_| response.error_code == 0)?;
         let current = current(heard.leader_id, heard.leader_epoch);
-        let vote =
-            quorum::VoteResponse { error: error(heard.error_code), current, granted: heard.vote_granted };
+        let vote = quorum::VoteResponse {
+            error: ErrorCode::told(heard.error_code),
+            current,
+            granted: heard.vote_granted,
+        };
         let leader = leader_address!(response.node_endpoints, current.leader);
         Some(Answer { response: Response::Vote(vote), bytes: Bytes::new(), leader })
     }
