@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use controller::{is_internal_topic, validate_topic_name};
+use controller::validate_topic_name;
 use metadata::{Image, Partition, Topic};
 use model::{ErrorCode, PartitionIndex, TopicName};
 use protocol::messages::describe_topic_partitions_response::{
@@ -133,7 +133,7 @@ fn unknown(name: &TopicName) -> DescribeTopicPartitionsResponseTopic {
     DescribeTopicPartitionsResponseTopic::default()
         .with_error_code(error.code())
         .with_name(Some(name.to_wire()))
-        .with_is_internal(is_internal_topic(name.as_str()))
+        .with_is_internal(name.is_internal())
         .with_topic_authorized_operations(authorized::TOPIC)
 }
 
@@ -141,7 +141,7 @@ fn lower_topic(topic: &Topic) -> DescribeTopicPartitionsResponseTopic {
     DescribeTopicPartitionsResponseTopic::default()
         .with_name(Some(topic.name.to_wire()))
         .with_topic_id(topic.id.to_wire())
-        .with_is_internal(is_internal_topic(topic.name.as_str()))
+        .with_is_internal(topic.name.is_internal())
         .with_topic_authorized_operations(authorized::TOPIC)
 }
 

@@ -3,11 +3,11 @@
 //! Kafka: `KafkaApis.handleFindCoordinatorRequest`; KIP-699 (several keys).
 
 use metadata::{Endpoint, Image};
+use model::internal_topics::CONSUMER_OFFSETS;
 use model::{ErrorCode, GroupId, NodeId, TopicName};
 use protocol::messages::find_coordinator_response::Coordinator;
 use protocol::messages::{BrokerId, FindCoordinatorRequest, FindCoordinatorResponse};
 use protocol::{StrBytes, ToWire};
-use shards::OFFSETS_TOPIC;
 
 use crate::text::text;
 use crate::{Node, Reply, Session, auto_creation};
@@ -23,9 +23,9 @@ pub(crate) async fn handle(
     request: FindCoordinatorRequest,
     version: i16,
 ) -> Reply<FindCoordinatorResponse> {
-    if request.key_type == GROUP && node.image().topics.by_name(OFFSETS_TOPIC).is_none() {
+    if request.key_type == GROUP && node.image().topics.by_name(CONSUMER_OFFSETS).is_none() {
         // Where it was not made the answer says so, and the client asks again.
-        let _ = auto_creation::create_missing(node, &[TopicName::from(OFFSETS_TOPIC)]).await;
+        let _ = auto_creation::create_missing(node, &[TopicName::from(CONSUMER_OFFSETS)]).await;
     }
     let image = node.image();
     let find = |key: &StrBytes| find(&image, &session.listener, request.key_type, key);
@@ -51,7 +51,7 @@ fn find<'a>(image: &'a Image, listener: &str, key_type: i8, key: &str) -> Found<
 }
 
 fn find_group<'a>(image: &'a Image, listener: &str, group_id: &GroupId) -> Option<(NodeId, &'a Endpoint)> {
-    let topic = image.topics.by_name(OFFSETS_TOPIC)?;
+    let topic = image.topics.by_name(CONSUMER_OFFSETS)?;
     let partition = coordinator::partition_for(group_id, i32::try_from(topic.partitions.len()).ok()?);
     let broker = image.brokers.get(topic.partitions.get(&partition)?.leader)?;
     let endpoint = broker.endpoint(listener).filter(|_| broker.is_active())?;

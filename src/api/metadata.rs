@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use controller::{is_internal_topic, validate_topic_name};
+use controller::validate_topic_name;
 use metadata::{Image, Topic};
 use model::{ErrorCode, TopicId, TopicName};
 use protocol::messages::metadata_response::{
@@ -126,7 +126,7 @@ impl View<'_> {
         };
         MetadataResponseTopic::default()
             .with_name(Some(name.to_wire()))
-            .with_is_internal(is_internal_topic(name.as_str()))
+            .with_is_internal(name.is_internal())
             .with_error_code(error.code())
     }
 
@@ -144,7 +144,7 @@ impl View<'_> {
         MetadataResponseTopic::default()
             .with_name(Some(topic.name.to_wire()))
             .with_topic_id(topic.id.to_wire())
-            .with_is_internal(is_internal_topic(topic.name.as_str()))
+            .with_is_internal(topic.name.is_internal())
             .with_partitions(
                 topic.partitions.iter().map(|(index, partition)| self.partition(*index, partition)).collect(),
             )

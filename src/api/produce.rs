@@ -143,7 +143,7 @@ impl Attempt<'_> {
             self.node.partition(self.image, topic, data.index)
         }
         .map_err(|code| Failure::new(code, "no partition to write to here; refresh the metadata"))?;
-        if controller::is_internal_topic(partition.name.topic.as_str()) && !self.is_admin {
+        if partition.name.topic.is_internal() && !self.is_admin {
             let message = format!("Cannot append to internal topic {}", partition.name.topic);
             return Err(Failure::new(ErrorCode::InvalidTopicException, message));
         }

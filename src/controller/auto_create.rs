@@ -11,7 +11,7 @@ use metadata::config::BrokerConfig;
 use model::TopicName;
 
 use crate::NewTopic;
-use crate::topic_name::{CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE};
+use model::internal_topics::{CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE};
 
 /// What topics that are missing shall be, as a broker with this configuration asks for them.
 pub fn auto_topics(image: &Image, broker: &BrokerConfig, names: &[TopicName]) -> Vec<NewTopic> {

@@ -16,7 +16,7 @@ use protocol::records::metadata::{ConfigRecord, MetadataRecord};
 use crate::Controller;
 use crate::configs::MIN_INSYNC_REPLICAS;
 use crate::partition_changes::Moves;
-use crate::topic_name::{CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE};
+use model::internal_topics::{CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE};
 
 /// `min.insync.replicas` of a topic that has no key for it.
 const MIN_ISR: usize = 2;

@@ -70,7 +70,7 @@ pub use reassignments::{
     AlterPartitionReassignments, AlteredReassignment, OngoingReassignment, Reassignment,
 };
 pub use sessions::ConnectionId;
-pub use topic_name::{is_internal_topic, validate_topic_name};
+pub use topic_name::validate_topic_name;
 pub use topics::{Assignment, CreateTopics, CreatedTopic, NewTopic, TopicCreated};
 
 /// What came of a request: records to append, and what to answer once they are committed.

@@ -8,14 +8,6 @@ const LENGTH_MAX: usize = 249;
 
 /// The topic of the metadata log itself, which is no topic to clients.
 pub(crate) const CLUSTER_METADATA: &str = "__cluster_metadata";
-pub(crate) const CONSUMER_OFFSETS: &str = "__consumer_offsets";
-pub(crate) const TRANSACTION_STATE: &str = "__transaction_state";
-pub(crate) const SHARE_GROUP_STATE: &str = "__share_group_state";
-
-/// Whether the topic belongs to a coordinator, so that clients are told to leave it alone.
-pub fn is_internal_topic(name: &str) -> bool {
-    [CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE].contains(&name)
-}
 
 /// Whether a topic may have this name.
 ///

@@ -19,5 +19,5 @@ pub use id::{
 pub use limits::Limits;
 pub use map::{FixedHasher, Map, Set};
 pub use time::{Instant, Timestamp};
-pub use topic::{PartitionIndex, TopicId, TopicIdPartition, TopicName, TopicPartition};
+pub use topic::{PartitionIndex, TopicId, TopicIdPartition, TopicName, TopicPartition, internal_topics};
 pub use uuid::{ParseUuidError, Uuid};

@@ -11,6 +11,24 @@ text!(
     TopicName
 );
 
+/// The topics of the coordinators. Kafka: `org.apache.kafka.common.internals.Topic`.
+pub mod internal_topics {
+    /// Of groups.
+    pub const CONSUMER_OFFSETS: &str = "__consumer_offsets";
+    /// Of transactions.
+    pub const TRANSACTION_STATE: &str = "__transaction_state";
+    /// Of share groups.
+    pub const SHARE_GROUP_STATE: &str = "__share_group_state";
+}
+
+impl TopicName {
+    /// Whether the topic belongs to a coordinator, so that clients are told to leave it alone.
+    pub fn is_internal(&self) -> bool {
+        use internal_topics::{CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE};
+        [CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE].contains(&self.as_str())
+    }
+}
+
 /// A topic's id (KIP-516). Zero is unknown.
 pub type TopicId = Uuid;
 

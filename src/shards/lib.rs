@@ -23,4 +23,4 @@ mod tests;
 pub use answer::Appended;
 pub use config::Config;
 pub use error::ShardError;
-pub use shards::{OFFSETS_TOPIC, Shards};
+pub use shards::Shards;

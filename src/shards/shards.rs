@@ -9,6 +9,7 @@ use coordinator::{
 };
 use env::Env;
 use metadata::{Delta, Image, Topic};
+use model::internal_topics::CONSUMER_OFFSETS;
 use model::{ErrorCode, GroupId, LeaderEpoch, Offset, PartitionIndex, TopicPartition};
 use replication::Replication;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -21,9 +22,6 @@ use crate::log::ShardLog;
 use crate::partition_log::PartitionLog;
 use crate::shard::{Command, Shard};
 use crate::{Config, ShardError};
-
-/// The topic that holds all groups and their offsets.
-pub const OFFSETS_TOPIC: &str = "__consumer_offsets";
 
 /// Commands that wait for a shard; who comes then waits for a place.
 const MAILBOX: usize = 1024;
@@ -78,7 +76,7 @@ impl Shards {
     ) -> Arc<Self> {
         let world = env.clone();
         let log = move |partition| -> Result<Arc<dyn ShardLog>, ErrorCode> {
-            let partition = replication.partition(OFFSETS_TOPIC, partition)?;
+            let partition = replication.partition(CONSUMER_OFFSETS, partition)?;
             Ok(Arc::new(PartitionLog::new(world.clone(), partition)))
         };
         Self::with_logs(env, config, Box::new(log), closing)
@@ -92,7 +90,7 @@ impl Shards {
     /// Follows the metadata: starts and ends shards, and forgets the offsets of deleted topics. To be called after the
     /// node's partitions have made the same change; at start with all that there is, and an empty delta.
     pub async fn apply(&self, image: &Image, delta: &Delta) {
-        self.follow(image.topics.by_name(OFFSETS_TOPIC).map(AsRef::as_ref));
+        self.follow(image.topics.by_name(CONSUMER_OFFSETS).map(AsRef::as_ref));
         let deleted = delta.topics_deleted.iter().flat_map(|topic| {
             topic.partitions.keys().map(|partition| TopicPartition::new(topic.name.as_str(), *partition))
         });

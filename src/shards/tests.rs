@@ -22,7 +22,8 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::log::ShardLog;
-use crate::{Config, OFFSETS_TOPIC, ShardError, Shards};
+use crate::{Config, ShardError, Shards};
+use model::internal_topics::CONSUMER_OFFSETS;
 
 const ME: NodeId = NodeId(1);
 const OFFSETS_ID: TopicId = Uuid([1; 16]);
@@ -140,7 +141,11 @@ impl Scene {
             Arc::new((0..2).map(|i| (i, Arc::new(log(env.clock.clone())))).collect());
         let mut scene = Self::over(env, logs);
         scene
-            .change(&[topic(OFFSETS_TOPIC, OFFSETS_ID), partition(OFFSETS_ID, 0), partition(OFFSETS_ID, 1)])
+            .change(&[
+                topic(CONSUMER_OFFSETS, OFFSETS_ID),
+                partition(OFFSETS_ID, 0),
+                partition(OFFSETS_ID, 1),
+            ])
             .await;
         scene.loaded().await;
         scene

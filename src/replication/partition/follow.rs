@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use model::{ErrorCode, NodeId, Offset, TopicName};
+use model::{ErrorCode, NodeId, Offset};
 use protocol::batch::{self, BatchError};
 use replica::{BatchRange, EpochEnd, FetchAnswer, LeaderOffsets, LogView, QuestionId};
 use storage::Origin;
@@ -13,9 +13,6 @@ use super::drive::Log;
 use super::{Partition, State};
 use crate::fetcher::Fetcher;
 use crate::log_shape::LogShape;
-
-/// Their records may use a part of the reserve, as where they are led.
-const INTERNAL_TOPICS: [&str; 3] = ["__consumer_offsets", "__transaction_state", "__share_group_state"];
 
 /// A leader's answer for one partition.
 #[derive(Clone, Debug)]
@@ -119,7 +116,8 @@ impl Partition {
             state.replica.handle_append_failure(self.now());
             return Log::Kept;
         };
-        let origin = if is_internal(&self.name.topic) { Origin::Coordinator } else { Origin::Client };
+        // A coordinator's records may use a part of the reserve, as where they are led.
+        let origin = if self.name.topic.is_internal() { Origin::Coordinator } else { Origin::Client };
         match state.log.append_as_follower(bytes, origin, self.wall()) {
             Ok(_) => {
                 state.owe(self, bytes.len());
@@ -144,8 +142,4 @@ impl Partition {
         }
         fetcher
     }
-}
-
-fn is_internal(topic: &TopicName) -> bool {
-    INTERNAL_TOPICS.contains(&topic.as_str())
 }
