@@ -11,7 +11,7 @@ use std::time::Duration;
 use env::Env;
 use model::{ErrorCode, Instant, Limits};
 use tokio::sync::watch;
-use transport::{CallError, Peer, PeerConfig, PeerState};
+use transport::{CallError, Peer, PeerConfig, PeerState, RECONNECT_BACKOFF, RECONNECT_BACKOFF_MAX};
 
 use crate::driver::View;
 use crate::wire::ControllerApi;
@@ -19,9 +19,6 @@ use crate::{Cluster, ClusterError};
 
 /// `socket.connection.setup.timeout.ms`, and what a controller may take to answer ApiVersions.
 const SETUP_TIMEOUT: Duration = Duration::from_secs(5);
-/// Well below the time that the controller gives a broker whose connection closed.
-const RECONNECT_BACKOFF: Duration = Duration::from_millis(50);
-const RECONNECT_BACKOFF_MAX: Duration = Duration::from_millis(500);
 
 /// The node that leads the metadata quorum, whoever it is.
 pub(crate) struct ControllerPeer {

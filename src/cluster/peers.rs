@@ -20,7 +20,7 @@ use protocol::messages::{
 use quorum::{Endpoint, Request, RequestId, VoterSet};
 use tokio::sync::mpsc;
 use tracing::debug;
-use transport::{CallError, Peer, PeerConfig};
+use transport::{CallError, Peer, PeerConfig, RECONNECT_BACKOFF, RECONNECT_BACKOFF_MAX};
 
 use crate::QuorumConfig;
 use crate::wire::{Address, Answer, Place, QuorumApi};
@@ -31,9 +31,6 @@ const ANSWERS: usize = 64;
 const IN_FLIGHT: usize = 8;
 /// Leaders that are remembered: more than any cluster has voters, and no more than that whoever asks.
 const LEADERS_MAX: usize = 64;
-/// Kafka: `KafkaRaftManager.buildNetworkClient`.
-const RECONNECT_BACKOFF: Duration = Duration::from_millis(50);
-const RECONNECT_BACKOFF_MAX: Duration = Duration::from_millis(500);
 
 /// What became of a question.
 pub(crate) struct Answered {

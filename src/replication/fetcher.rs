@@ -24,7 +24,7 @@ use replica::{FetchState, LeaderOffsets};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
-use transport::{CallError, Peer, PeerConfig};
+use transport::{CallError, Peer, PeerConfig, RECONNECT_BACKOFF, RECONNECT_BACKOFF_MAX};
 
 use crate::Partition;
 use crate::asked::{Asked, Lane, Listing, Next};
@@ -37,8 +37,6 @@ use crate::wire::{self, FetchConfig, LogEndpoint};
 const INLINE_BYTES_MAX: usize = 256 << 10;
 /// `socket.connection.setup.timeout.ms`.
 const SETUP_TIMEOUT: Duration = Duration::from_secs(10);
-const RECONNECT_BACKOFF: Duration = Duration::from_millis(50);
-const RECONNECT_BACKOFF_MAX: Duration = Duration::from_millis(500);
 
 /// The aside lane asks the leader to wait so many times shorter.
 const ASIDE_SOONER: u32 = 10;

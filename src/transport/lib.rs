@@ -30,6 +30,6 @@ mod writer;
 
 pub use call::{Answer, CallError};
 pub use net::{TcpConfig, TcpNet};
-pub use peer::{Peer, PeerConfig, PeerState};
+pub use peer::{Peer, PeerConfig, PeerState, RECONNECT_BACKOFF, RECONNECT_BACKOFF_MAX};
 pub use peer_versions::PeerVersions;
 pub use relay::{RelayedAnswer, RelayedRequest};

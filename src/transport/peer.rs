@@ -22,6 +22,12 @@ use crate::peer_connection::{PeerConnection, fail};
 use crate::peer_versions::{PeerVersions, handshake};
 use crate::relay::{Relay, RelayedAnswer, RelayedRequest};
 
+/// What nodes take for `reconnect.backoff.ms`: well below the time that a controller gives a broker whose connection closed.
+/// Kafka: `KafkaRaftManager.buildNetworkClient`.
+pub const RECONNECT_BACKOFF: Duration = Duration::from_millis(50);
+/// What they take for `reconnect.backoff.max.ms`.
+pub const RECONNECT_BACKOFF_MAX: Duration = Duration::from_millis(500);
+
 /// How peers are spoken to.
 #[derive(Clone, Debug)]
 pub struct PeerConfig {
