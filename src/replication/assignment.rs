@@ -83,7 +83,7 @@ fn replicated_by(image: &Image, brokers: &BTreeSet<NodeId>) -> impl Iterator<Ite
 }
 
 /// What the metadata says of a partition and its brokers.
-fn partition_state(image: &Image, partition: &Partition, min_isr: usize) -> PartitionState {
+pub fn partition_state(image: &Image, partition: &Partition, min_isr: usize) -> PartitionState {
     let broker = |id: &NodeId| {
         let broker = image.brokers.get(*id);
         ReplicaBroker {

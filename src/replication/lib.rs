@@ -39,6 +39,7 @@ mod upkeep;
 mod wait;
 mod wire;
 
+pub use assignment::partition_state;
 pub use committed::{Commit, CommitError, committed};
 pub use error::{AppendError, PartitionError, ReadError};
 pub use fetchers::ReplicasConfig;

@@ -96,6 +96,7 @@ pub(crate) const ROOMS: &[Room] = &[
             "storage",
             "quorum",
             "replica",
+            "replication",
             "metadata",
             "controller",
             "host",

@@ -3,7 +3,7 @@
 use metadata::config::{BrokerConfig, ConfigValue, topic_key};
 use metadata::{Image, Partition};
 use model::{NodeId, PartitionIndex};
-use replica::{PartitionState, ReplicaBroker};
+use replica::PartitionState;
 
 /// The topic's name.
 pub(crate) const TOPIC: &str = "t";
@@ -15,22 +15,7 @@ pub(crate) fn partition(image: &Image, index: usize) -> Option<&Partition> {
 /// What a replica is told of its partition.
 pub(crate) fn partition_state(image: &Image, index: usize) -> Option<PartitionState> {
     let partition = partition(image, index)?;
-    let broker = |id: &NodeId| {
-        let broker = image.brokers.get(*id);
-        ReplicaBroker {
-            id: *id,
-            epoch: broker.map(|broker| broker.epoch),
-            is_active: broker.is_some_and(|broker| broker.is_active()),
-        }
-    };
-    Some(PartitionState {
-        leader: partition.leader,
-        leader_epoch: partition.leader_epoch,
-        partition_epoch: partition.partition_epoch,
-        replicas: partition.replicas.iter().map(broker).collect(),
-        isr: partition.isr.clone(),
-        min_isr: min_isr(image),
-    })
+    Some(replication::partition_state(image, partition, min_isr(image)))
 }
 
 fn min_isr(image: &Image) -> usize {
