@@ -380,31 +380,17 @@ fn a_power_cut_while_the_cluster_forms_changes_nobodys_identity() {
 
 #[test]
 fn who_was_away_for_long_is_given_a_snapshot() {
-    let trio = Trio::new(3, 500);
-    trio.world.run(async {
-        trio.start_all();
-        trio.applied(&ALL, trio.decide(&ALL).await).await;
-        let away = without(trio.leader_of(&ALL).await)[0];
-        trio.kill(away);
-        let left = without(away);
-        let mut end = Offset(0);
-        for _ in 0..20 {
-            end = trio.decide(&left).await;
-        }
-        trio.start(away);
-        trio.applied(&ALL, end).await;
-        let names =
-            env::Disk::list(&*trio.machine(away).disk(), &Path::new(DIR).join("__cluster_metadata-0"));
-        let names = names.expect("a folder");
-        let is_old = |entry: &env::Entry| entry.name.starts_with("00000000000000000000.log");
-        assert!(!names.iter().any(is_old), "the log begins where the snapshot ends: {names:?}");
-    });
+    let (trio, away) = comes_back(3, async |trio, away| trio.start(away));
+    let names = env::Disk::list(&*trio.machine(away).disk(), &Path::new(DIR).join("__cluster_metadata-0"));
+    let names = names.expect("a folder");
+    let is_old = |entry: &env::Entry| entry.name.starts_with("00000000000000000000.log");
+    assert!(!names.iter().any(is_old), "the log begins where the snapshot ends: {names:?}");
 }
 
 /// Lets one that was away for long come back, which what `hinders` does to its machine must not end.
-fn comes_back(seed: u64, hinders: impl AsyncFn(&Trio, i32)) {
+fn comes_back(seed: u64, hinders: impl AsyncFn(&Trio, i32)) -> (Trio, i32) {
     let trio = Trio::new(seed, 500);
-    trio.world.run(async {
+    let away = trio.world.run(async {
         trio.start_all();
         trio.applied(&ALL, trio.decide(&ALL).await).await;
         let away = without(trio.leader_of(&ALL).await)[0];
@@ -417,7 +403,9 @@ fn comes_back(seed: u64, hinders: impl AsyncFn(&Trio, i32)) {
         hinders(&trio, away).await;
         trio.applied(&ALL, end).await;
         trio.applied(&ALL, trio.decide(&ALL).await).await;
+        away
     });
+    (trio, away)
 }
 
 #[test]

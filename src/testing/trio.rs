@@ -13,6 +13,7 @@ use protocol::StrBytes;
 use protocol::batch::BatchBuilder;
 use protocol::messages::create_topics_request::CreatableTopic;
 use protocol::messages::metadata_request::MetadataRequestTopic;
+use protocol::messages::metadata_response::MetadataResponsePartition;
 use protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use protocol::messages::{
     CreateTopicsRequest, DescribeClusterRequest, DescribeClusterResponse, MetadataRequest, ProduceRequest,
@@ -164,12 +165,18 @@ impl Trio {
         assert_eq!(answer.topics[0].error_code, 0, "{answer:?}");
     }
 
-    /// The leader and the ISR as a node tells them.
-    async fn partition(&self, told_by: i32) -> Option<(i32, Vec<i32>)> {
+    /// The partitions as a node tells them.
+    async fn partitions(&self, told_by: i32) -> Option<Vec<MetadataResponsePartition>> {
         let named = MetadataRequestTopic::default().with_name(Some(topic()));
         let request = MetadataRequest::default().with_topics(Some(vec![named]));
-        let answer = self.client(told_by, 9092).call(METADATA, &request).await.ok()?;
-        let partition = answer.topics.first()?.partitions.first()?;
+        let mut answer = self.client(told_by, 9092).call(METADATA, &request).await.ok()?;
+        answer.topics.pop().map(|topic| topic.partitions)
+    }
+
+    /// The leader and the ISR as a node tells them.
+    async fn partition(&self, told_by: i32) -> Option<(i32, Vec<i32>)> {
+        let partitions = self.partitions(told_by).await?;
+        let partition = partitions.first()?;
         let mut isr: Vec<_> = partition.isr_nodes.iter().map(|node| node.0).collect();
         isr.sort_unstable();
         Some((partition.leader_id.0, isr))
@@ -177,15 +184,11 @@ impl Trio {
 
     /// The replicas of each partition that a node says are offline.
     async fn offline(&self, told_by: i32) -> Option<Vec<Vec<i32>>> {
-        let named = MetadataRequestTopic::default().with_name(Some(topic()));
-        let request = MetadataRequest::default().with_topics(Some(vec![named]));
-        let answer = self.client(told_by, 9092).call(METADATA, &request).await.ok()?;
-        let partitions = answer.topics.first()?.partitions.iter();
-        Some(
-            partitions
-                .map(|partition| partition.offline_replicas.iter().map(|node| node.0).collect())
-                .collect(),
-        )
+        let partitions = self.partitions(told_by).await?;
+        let offline = |partition: &MetadataResponsePartition| {
+            partition.offline_replicas.iter().map(|node| node.0).collect()
+        };
+        Some(partitions.iter().map(offline).collect())
     }
 
     async fn until_in_sync(&self, told_by: &[i32], isr: &[i32]) {
