@@ -1,7 +1,7 @@
 //! What a node does for its partitions now and then: retention, rolling by time, checkpoints.
 //!
-//! The first round of retention is at start, so that the disk's reserve is there from then on. Each round visits one partition after the other in bounded steps where it may block, so that no append waits for
-//! a long delete.
+//! The first round of retention is at start, so that the disk's reserve is there from then on. Each round visits one
+//! partition after the other in bounded steps where it may block, so that no append waits for a long delete.
 //!
 //! Kafka: `LogManager.cleanupLogs`, `flushDirtyLogs`, `checkpointLogRecoveryOffsets`, `ReplicaManager.checkpointHighWatermarks`.
 

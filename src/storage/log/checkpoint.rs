@@ -1,10 +1,10 @@
-//! What a restart after a kill need not find out again: index entries and producers, written where no append waits for it.
+//! What a restart after a kill need not find out again: index entries and producers, written without the log.
 //!
 //! [`Log::checkpoint`] takes what is to be written, and [`CheckpointJob::run`] writes it, without the log. Nothing waits for it
 //! to be on disk: what a power cut leaves of it is checked before it is used.
 //!
 //! Invariant: while a job writes nobody else touches its files. Whoever is about to settles first: a job that has not begun
-//! then never does, one that has is waited for.
+//! then never does, one that has is waited for. Appends do not, but for one that rolls a segment.
 //!
 //! Kafka: `LogManager.checkpointLogRecoveryOffsets`, `ProducerStateManager.takeSnapshot`.
 
