@@ -161,7 +161,8 @@ pub(crate) struct Begun {
     pub(crate) directory_id: Option<DirectoryId>,
 }
 
-/// Lets a node with an empty metadata log find out what it is a part of, or form that with others. None where it was told to stop meanwhile.
+/// Lets a node with an empty metadata log find out what it is a part of, or form that with others. None where it was told to
+/// stop meanwhile.
 async fn begin(
     env: &Env,
     config: &Config,
